@@ -1,0 +1,46 @@
+"""Silence what libraries say of their own insides; what of it matters is checked and refused by whoever calls them."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from transformers.utils import logging as transformers_logging
+
+
+@contextmanager
+def loading_quietly() -> Iterator[None]:
+    """Keep the transformers load report and progress bar off stderr."""
+    level = transformers_logging.get_verbosity()
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        transformers_logging.set_verbosity(level)
+        if bars:
+            transformers_logging.enable_progress_bar()
+
+
+@contextmanager
+def attaching_quietly() -> Iterator[None]:
+    """Silence a call inside peft that transformers has renamed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
+        yield
+
+
+@contextmanager
+def exporting_quietly() -> Iterator[None]:
+    """Silence torch.onnx: deprecated calls it makes itself, axes that share a name, torchvision not installed."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
+            warnings.filterwarnings("ignore", message=".*axis name", category=UserWarning)
+            yield
+    finally:
+        logger.setLevel(level)

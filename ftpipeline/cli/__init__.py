@@ -1,0 +1,1 @@
+"""The command line: one module a family of verbs, one line an error, one JSON document with `--json`."""

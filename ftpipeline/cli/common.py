@@ -1,0 +1,48 @@
+"""What all verbs share: options, output, and errors as one line with an exit code."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ftpipeline.errors import FtpipelineError
+from ftpipeline.store.home import Home, Store
+
+HomeOption = Annotated[
+    Path | None,
+    typer.Option("--home", help="Where everything is kept; FTPIPELINE_HOME, else ./.ftpipeline.", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one strict JSON document on stdout.")]
+
+stderr = Console(stderr=True, highlight=False)
+stdout = Console(highlight=False, soft_wrap=True)
+
+
+def emit(document: Any, as_json: bool, show: Callable[[], None]) -> None:
+    """Print a document as strict JSON, or show it to a person."""
+    if as_json:
+        json.dump(document, sys.stdout, allow_nan=False, ensure_ascii=False, indent=2)
+        sys.stdout.write("\n")
+    else:
+        show()
+
+
+def open_store(home: Path | None) -> Store:
+    """Open the home that the options and the environment name."""
+    return Home.locate(home).open()
+
+
+def short(digest: str) -> str:
+    """Return a digest as people compare it: algorithm and 12 digits."""
+    return digest[:19]
+
+
+def fail(error: FtpipelineError) -> int:
+    """Print an error on one line and return its exit code."""
+    stderr.print(f"[bold red]error[/]: {type(error).__name__}: ", end="")
+    stderr.print(" ".join(str(error).split()), markup=False, soft_wrap=True)
+    return error.exit_code

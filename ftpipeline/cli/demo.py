@@ -1,0 +1,114 @@
+"""`ftpipeline demo`: two weekly cycles on generated tickets, the first released, the second gated against it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from ftpipeline import pipeline as pipelines
+from ftpipeline.cli.common import JsonOption, emit, short, stderr, stdout
+from ftpipeline.cli.run import ui_command
+from ftpipeline.errors import WorkerError
+from ftpipeline.pipeline import Pipeline
+from ftpipeline.records import Verdict
+from ftpipeline.store.home import Home
+
+WEEKS = ("2026-W45", "2026-W46")
+_REASON = "first release of the demo: there is nothing in production to compare with"
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where the demo is made.")] = Path("ftpipeline-demo"),
+    as_json: JsonOption = False,
+) -> None:
+    """Generate tickets, run two weekly cycles, release the first, and say how to open the UI."""
+    pipeline, home = prepare(folder)
+    first = _run_week(pipeline, home, WEEKS[0])
+    if first["verdict"] == Verdict.FIRST_RELEASE:
+        _release(pipeline, home, first["artifact"])
+    second = _run_week(pipeline, home, WEEKS[1])
+    document = {"folder": str(folder.resolve()), "home": str(home.root), "cycles": [first, second]}
+    emit(document, as_json, lambda: _show(document, pipeline, home))
+
+
+def prepare(folder: Path) -> tuple[Pipeline, Home]:
+    """Write the example's pipeline file and tickets into `folder`, unless they are there.
+
+    Raises:
+        PipelineFileError: the folder holds another pipeline file that cannot be used.
+    """
+    from ftpipeline.example.tickets import generate
+
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "pipeline.yaml"
+    if not file.exists():
+        with stderr.status("generating tickets"):
+            generate(folder)
+        with resources.as_file(resources.files("ftpipeline.example") / "pipeline.yaml") as packaged:
+            shutil.copyfile(packaged, file)
+    return pipelines.load(file), Home(folder / ".ftpipeline")
+
+
+def _run_week(pipeline: Pipeline, home: Home, week: str) -> dict[str, Any]:
+    """Run a week in a process of its own: a process gives the memory of a training library back only when it ends.
+
+    Raises:
+        WorkerError: the run ended without a verdict; its error line is on stderr already.
+    """
+    stdout.print(f"\n[bold]{pipeline.name}, week {week}[/]") if sys.stdout.isatty() else None
+    arguments = ["run", str(pipeline.path), "--week", week, "--home", str(home.root), "--json"]
+    done = subprocess.run([sys.executable, "-m", "ftpipeline", *arguments], stdout=subprocess.PIPE, check=False)
+    if not done.stdout.strip():
+        raise WorkerError(f"week {week} ended with exit code {done.returncode}; its error stands above")
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def _release(pipeline: Pipeline, home: Home, artifact: str) -> None:
+    """Promote the first candidate by hand, as a person would.
+
+    Raises:
+        FtpipelineError: the registry refuses.
+    """
+    from ftpipeline.digest import parse
+    from ftpipeline.registry.registry import Registry
+
+    store = home.open()
+    registry = Registry(store.database, store.trees)
+    generation = registry.production(pipeline.name).generation
+    registry.promote(
+        pipeline.name, parse(artifact), "production", expect=generation, reason=_REASON, actor="ftpipeline demo"
+    )
+
+
+def _show(document: dict[str, Any], pipeline: Pipeline, home: Home) -> None:
+    stdout.print(_table(document["cycles"]))
+    for cycle in document["cycles"]:
+        metrics = cycle["metrics"]
+        stdout.print(
+            f"{cycle['run_id']}: task macro-F1 {metrics['task']['macro_f1']:.3f}, "
+            f"regression {metrics['regression']['macro_f1']:.3f}, safety {metrics['safety']['abstain_share']:.3f}, "
+            f"{cycle['leaked']} leaked train rows dropped, gate: {cycle['verdict']}, registered as {cycle['stage']}"
+        )
+        for reason in cycle["reasons"]:
+            stdout.print(f"  {reason['code']}: {reason['message']}", markup=False)
+    stdout.print("\nopen the UI, then look at the group", f"'{pipeline.name}':", markup=False)
+    stdout.print("  " + ui_command(pipeline, home), markup=False)
+
+
+def _table(cycles: list[dict[str, Any]]) -> Table:
+    table = Table(title="two weekly cycles", title_justify="left")
+    table.add_column("step")
+    for cycle in cycles:
+        for column in (cycle["week"], "digest", "seconds"):
+            table.add_column(column, justify="right" if column == "seconds" else "left")
+    for row in zip(*(cycle["steps"] for cycle in cycles), strict=True):
+        cells = [cell for step in row for cell in (step["action"], short(step["digest"]), f"{step['seconds']:.1f}")]
+        table.add_row(row[0]["name"], *cells)
+    return table

@@ -1,0 +1,38 @@
+"""The `ftpipeline` command."""
+
+import sys
+
+import typer
+
+from ftpipeline.cli.audit import lineage, upgrade
+from ftpipeline.cli.common import fail
+from ftpipeline.cli.demo import demo
+from ftpipeline.cli.manifests import app as manifest_app
+from ftpipeline.cli.registry import app as registry_app
+from ftpipeline.cli.registry import promote, resolve, rollback
+from ftpipeline.cli.run import run
+from ftpipeline.errors import FtpipelineError
+
+app = typer.Typer(
+    name="ftpipeline",
+    help="Weekly LoRA retraining as Dagster assets that can be trusted and audited.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+for verb in (demo, run, lineage, resolve, promote, rollback, upgrade):
+    app.command(verb.__name__)(verb)
+app.add_typer(registry_app, name="registry")
+app.add_typer(manifest_app, name="manifest")
+
+
+def main() -> None:
+    """Run the command line; errors of the tree are one line and their exit code."""
+    try:
+        app()
+    except FtpipelineError as error:
+        sys.exit(fail(error))
+
+
+if __name__ == "__main__":
+    main()

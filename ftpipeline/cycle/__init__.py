@@ -1,0 +1,1 @@
+"""The retraining cycle, wired without an orchestrator: which port meets which backend, and what follows what."""

@@ -1,0 +1,52 @@
+"""Which implementation stands behind each port. Named, not imported: a hit must load nothing."""
+
+from pathlib import Path
+
+from ftpipeline.engine.bind import BoundPort, BoundStep
+from ftpipeline.steps.base_model import base_model
+from ftpipeline.steps.curate import curate
+from ftpipeline.steps.eval_set import eval_set
+from ftpipeline.steps.evaluate import evaluate
+from ftpipeline.steps.export import export
+from ftpipeline.steps.gate import gate
+from ftpipeline.steps.manifest import manifest
+from ftpipeline.steps.report import report
+from ftpipeline.steps.snapshot import snapshot
+from ftpipeline.steps.split import split
+from ftpipeline.steps.train import train
+
+SCORER = BoundPort("ftpipeline.backends.onnx_scorer:OnnxScorer", code_version="1")
+EXPORTER = BoundPort("ftpipeline.backends.onnx_export:OnnxExporter", code_version="1")
+HUB = BoundPort("ftpipeline.backends.hub:HuggingFaceHub", code_version="1")
+SUBPROCESS_LAUNCHER = BoundPort("ftpipeline.cycle.launch:SubprocessLauncher", code_version="1")
+TRAIN_WORKERS = {"ftpipeline.backends.train_worker": "1"}
+
+CURATE = BoundStep(curate)
+SPLIT = BoundStep(split)
+MANIFEST = BoundStep(manifest)
+EXPORT = BoundStep(export, {"exporter": EXPORTER, "scorer": SCORER})
+EVALUATE = BoundStep(evaluate, {"scorer": SCORER})
+REPORT = BoundStep(report)
+GATE = BoundStep(gate)
+
+
+def bound_snapshot(database: Path) -> BoundStep:
+    """Bind the source database; its place is in no key."""
+    port = BoundPort("ftpipeline.steps.sources:DuckDBSource", "1", {"path": database})
+    return BoundStep(snapshot, {"source": port})
+
+
+def bound_eval_set(file: Path) -> BoundStep:
+    """Bind an eval set's file; its content is in the key, its place is not."""
+    return BoundStep(eval_set, {"file": BoundPort("ftpipeline.steps.sources:FileSource", "1", {"path": file})})
+
+
+def bound_base_model(folder: Path | None) -> BoundStep:
+    """Bind a local folder, or the hub where there is none."""
+    place = BoundPort("ftpipeline.steps.base_model:ModelFolder", "1", {"path": folder})
+    return BoundStep(base_model, {"hub": HUB, "folder": place})
+
+
+def bound_train(launcher: BoundPort) -> BoundStep:
+    """Bind a launcher; the worker it starts is part of the key."""
+    return BoundStep(train, {"launcher": launcher}, TRAIN_WORKERS)

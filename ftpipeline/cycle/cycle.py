@@ -1,0 +1,47 @@
+"""One pipeline in one home: the shared ground of every stage."""
+
+from dataclasses import dataclass
+
+from ftpipeline.digest import Digest
+from ftpipeline.engine.bind import BoundPort
+from ftpipeline.engine.runner import Call, Runner
+from ftpipeline.errors import UnknownNameError
+from ftpipeline.pipeline import Pipeline
+from ftpipeline.records import Facts, RunContext, StepObserver, StepResult
+from ftpipeline.registry.records import Pin
+from ftpipeline.registry.registry import Registry
+from ftpipeline.store.home import Store
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """A pipeline, the store it runs in, who watches, and how workers are launched."""
+
+    pipeline: Pipeline
+    store: Store
+    observer: StepObserver
+    launcher: BoundPort
+
+    @property
+    def registry(self) -> Registry:
+        """Return the registry of this store."""
+        return Registry(self.store.database, self.store.trees)
+
+    def run(self, call: Call, run: RunContext) -> StepResult:
+        """Run one memoised step."""
+        return Runner(self.store, self.observer).run(call, run)
+
+    def pin(self, run: RunContext) -> Pin:
+        """Return the production that this run is gated against; written once, by the run's first step."""
+        return self.registry.pin(run.run_id, self.pipeline.name)
+
+    def facts_of(self, step: str, output: Digest) -> Facts:
+        """Return what `step` said when it made `output`.
+
+        Raises:
+            UnknownNameError: no such result is recorded.
+        """
+        for record in self.store.results.made(output):
+            if record.step == step:
+                return record.facts
+        raise UnknownNameError(f"{output} is recorded as no output of {step!r}; run {step!r} in this home first")

@@ -1,0 +1,124 @@
+"""The stages that make data: base_model, eval sets, snapshot, curate, split."""
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from ftpipeline import digest
+from ftpipeline.cycle import bindings
+from ftpipeline.cycle.cycle import Cycle
+from ftpipeline.digest import Digest
+from ftpipeline.engine.runner import Call
+from ftpipeline.errors import BaseModelMismatchError, EvalSetError, PipelineFileError
+from ftpipeline.pipeline import EvalSet
+from ftpipeline.records import Facts, RunContext, StepResult
+from ftpipeline.schema import ROLES
+from ftpipeline.steps.base_model import packaged_folder
+from ftpipeline.store.trees import tree_digest
+
+Inputs = Mapping[str, Digest]
+
+
+def base_model(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
+    """Freeze the base model; local bytes are hashed at every run.
+
+    Raises:
+        BaseModelMismatchError: the bytes are not the pinned ones.
+    """
+    declared = cycle.pipeline.file.base_model
+    folder = None if declared.kind == "hub" else _model_folder(cycle, declared.kind, declared.location)
+    revision = declared.revision
+    if folder is not None:
+        found = tree_digest(folder)
+        if revision not in (None, found):
+            raise BaseModelMismatchError(
+                f"base_model {declared.name!r}: {declared.source} holds {found}, pinned is {revision}; "
+                "restore the pinned files or change the revision"
+            )
+        revision = found
+    params = {"name": declared.name, "source": declared.kind, "repo": declared.location, "revision": revision}
+    if declared.kind == "folder":
+        params["repo"] = declared.name  # a folder's place says nothing about its content
+    return cycle.run(Call(bindings.bound_base_model(folder), {}, params), run)
+
+
+def _model_folder(cycle: Cycle, kind: str, location: str) -> Path:
+    folder = cycle.pipeline.resolve(location) if kind == "folder" else packaged_folder(location)
+    if not folder.is_dir():
+        raise PipelineFileError(f"base_model.source: {folder} is no folder; check the path")
+    return folder
+
+
+def eval_set(role: str, cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
+    """Freeze the eval set of one role.
+
+    Raises:
+        EvalSetError: the file is missing, unreadable, or differs from what the version held before.
+    """
+    declared = cycle.pipeline.file.eval_sets.by_role()[role]
+    path = cycle.pipeline.resolve(declared.file)
+    if not path.is_file():
+        raise EvalSetError(f"eval_sets.{role}: {path} does not exist; check the path")
+
+    def claim(output: Digest, facts: Facts) -> None:
+        cycle.store.eval_sets.claim(declared.name, declared.version, output)
+
+    call = Call(bindings.bound_eval_set(path), {}, _eval_set_params(declared, path, cycle), check=claim)
+    result = cycle.run(call, run)
+    claim(result.output, result.facts)  # a reused result may stand under another version's claim
+    return result
+
+
+def _eval_set_params(declared: EvalSet, path: Path, cycle: Cycle) -> dict[str, Any]:
+    return {
+        "name": declared.name,
+        "version": declared.version,
+        "format": path.suffix.lstrip(".").lower(),
+        "columns": declared.columns.model_dump(),
+        "content": digest.of_file(path),
+        "labels": list(cycle.pipeline.labels),
+    }
+
+
+def snapshot(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
+    """Freeze the rolling window that ends with the run's week."""
+    source = cycle.pipeline.file.source
+    week = week_of(run)
+    calendar = cycle.pipeline.file.week.calendar
+    _, cut = calendar.bounds(week)
+    params = {
+        "pipeline": cycle.pipeline.name,
+        "connection": source.duckdb,
+        "query": source.query,
+        "parameters": dict(source.parameters),
+        "columns": source.columns.model_dump(mode="json"),
+        "timezone": source.naive_timezone,
+        "window_start": calendar.instant(week + timedelta(days=7 - source.window_days)).isoformat(),
+        "window_end": cut.isoformat(),
+    }
+    return cycle.run(Call(bindings.bound_snapshot(cycle.pipeline.resolve(source.duckdb)), {}, params), run)
+
+
+def curate(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
+    """Keep what may be trained on."""
+    declared = cycle.pipeline.file.curate.model_dump(mode="json")
+    params = {"labels": list(cycle.pipeline.labels), **declared}
+    return cycle.run(Call(bindings.CURATE, {"snapshot": inputs["snapshot"]}, params), run)
+
+
+def split(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
+    """Assign whole groups and check for leakage from validation and every eval set."""
+    trees = {"curated": inputs["curate"], **{f"eval_{role}": inputs[f"eval_{role}"] for role in ROLES}}
+    return cycle.run(Call(bindings.SPLIT, trees, cycle.pipeline.file.split.model_dump(mode="json")), run)
+
+
+def week_of(run: RunContext) -> date:
+    """Return the run's week.
+
+    Raises:
+        PipelineFileError: it has none.
+    """
+    if run.week is None:
+        raise PipelineFileError("this stage needs a week; launch it for a weekly partition")
+    return run.week

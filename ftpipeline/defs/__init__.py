@@ -1,0 +1,1 @@
+"""Components of the packaged code location; each folder holds a defs.yaml."""

@@ -1,0 +1,188 @@
+"""The error tree. Every message says what happened, where, and what to do about it.
+
+The exit code of the command line is a property of the error's branch: 1 a verdict against the input, 2 wrong use or
+input, 3 an environment that must be put right first (design, contract C14).
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class FtpipelineError(Exception):
+    """Root of the tree; never raised itself."""
+
+    exit_code: ClassVar[int] = 2
+
+
+# --- 1: a verdict against -------------------------------------------------------------------------------------------
+
+
+class VerdictError(FtpipelineError):
+    """The input was read and understood, and the answer is no."""
+
+    exit_code = 1
+
+
+class CorruptArtifactError(VerdictError):
+    """Stored bytes do not have the digest they are stored under, or are missing.
+
+    Attributes:
+        digest: the blob or tree that does not verify.
+        dependants: digests known to need it.
+    """
+
+    def __init__(self, digest: str, problem: str, dependants: Sequence[str] = ()) -> None:
+        self.digest = digest
+        self.dependants = tuple(dependants)
+        needed = f"; needed by {', '.join(self.dependants)}" if self.dependants else ""
+        super().__init__(
+            f"stored artifact {digest} is {problem}{needed}; restore it from a backup, or run the week that made it"
+        )
+
+
+class BaseModelMismatchError(VerdictError):
+    """The base model's bytes are not the pinned ones."""
+
+
+class TokenizerMismatchError(VerdictError):
+    """The tokenizer or chat template is not the pinned one."""
+
+
+class LeakageError(VerdictError):
+    """Eval rows were found in the training rows, under the policy `fail` or by a step that re-checks the verdict."""
+
+
+class TrainingFailedError(VerdictError):
+    """The training worker ended without an adapter that may be used."""
+
+
+class ExportCheckError(VerdictError):
+    """The exported folder does not hold what the serving runtime needs."""
+
+
+class GateRecordError(VerdictError):
+    """A gate record does not speak for the artifact, manifest or production generation it is used for."""
+
+
+class TransitionError(VerdictError):
+    """A stage move that the registry's state machine does not allow."""
+
+
+class StaleGenerationError(VerdictError):
+    """Somebody else moved the stage pointer first.
+
+    Attributes:
+        expected: the generation the caller had read.
+        actual: the generation that stands now.
+    """
+
+    def __init__(self, message: str, expected: int, actual: int) -> None:
+        self.expected = expected
+        self.actual = actual
+        super().__init__(message)
+
+
+# --- 2: wrong use or input ------------------------------------------------------------------------------------------
+
+
+class InputError(FtpipelineError):
+    """Something the user wrote must change."""
+
+    exit_code = 2
+
+
+class DigestError(InputError):
+    """Text that should be `sha256:<64 hex>` is not."""
+
+
+class CanonicalFormError(InputError):
+    """A value has no canonical form (NaN, an int beyond 2^53, a key that is not text)."""
+
+
+class PipelineFileError(InputError):
+    """The pipeline file cannot be used as written."""
+
+
+class ManifestError(InputError):
+    """A manifest field is missing, unknown, of the wrong type or not pinned."""
+
+
+class SourceError(InputError):
+    """The source answered, but not with what the pipeline declares (a column, a type)."""
+
+
+class EmptyWindowError(InputError):
+    """No row of the source lies in the week's window."""
+
+
+class EmptyResultError(InputError):
+    """A step that must keep rows kept none."""
+
+
+class EvalSetError(InputError):
+    """An eval set cannot be read, or its content changed under a known version."""
+
+
+class LabelError(InputError):
+    """A label is outside the declared list, or the list itself is unusable."""
+
+
+class UnknownNameError(InputError):
+    """A digest, registry name, stage or week that nothing is known of."""
+
+
+class TreeError(InputError):
+    """A folder cannot be a tree: a link, an absolute path, `..`, or names that collide."""
+
+
+class StepDefinitionError(InputError):
+    """A step or port is declared in a way that the engine cannot run or key."""
+
+
+# --- 3: environment -------------------------------------------------------------------------------------------------
+
+
+class EnvironmentProblemError(FtpipelineError):
+    """The surroundings must be put right before anything can be decided."""
+
+    exit_code = 3
+
+
+class StoreError(EnvironmentProblemError):
+    """The blob store cannot be read or written."""
+
+
+class DatabaseError(EnvironmentProblemError):
+    """The database cannot be opened, is locked, or has a schema this version does not know."""
+
+
+class SourceUnavailableError(EnvironmentProblemError):
+    """The source database is missing or locked by another process."""
+
+
+class WorkerError(EnvironmentProblemError):
+    """A worker process could not be started, or ended without saying why."""
+
+
+class WorkerInterruptedError(EnvironmentProblemError):
+    """A worker was asked to stop (SIGINT, SIGTERM) and did so."""
+
+
+class MissingDependencyError(EnvironmentProblemError):
+    """An optional package is needed for what was asked."""
+
+
+def named(name: str, message: str) -> FtpipelineError | None:
+    """Return an error of the tree by its class name, as it travels between processes; None if there is no such class.
+
+    What a class carries beside its message does not travel.
+    """
+    waiting: list[type[FtpipelineError]] = [FtpipelineError]
+    while waiting:
+        kind = waiting.pop()
+        if kind.__name__ == name:
+            error = kind.__new__(kind, message)
+            Exception.__init__(error, message)
+            return error
+        waiting += kind.__subclasses__()
+    return None

@@ -1,0 +1,1 @@
+"""The Dagster layer: thin, and the only place that knows Dagster."""

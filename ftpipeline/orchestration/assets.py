@@ -1,0 +1,141 @@
+"""One asset of each stage of the cycle."""
+
+from collections.abc import Mapping
+from datetime import date
+
+import dagster as dg
+
+from ftpipeline.cycle.cycle import Cycle
+from ftpipeline.cycle.stages import BY_NAME, STAGES, Stage, run_stage
+from ftpipeline.engine.bind import BoundPort
+from ftpipeline.errors import FtpipelineError
+from ftpipeline.orchestration.checks import check_specs, results_of_checks
+from ftpipeline.orchestration.io_manager import parent_runs
+from ftpipeline.orchestration.observe import LogObserver, Observers
+from ftpipeline.orchestration.present import present
+from ftpipeline.orchestration.workbench import Workbench
+from ftpipeline.pipeline import Pipeline
+from ftpipeline.records import ArtifactRef, RunContext
+from ftpipeline.weeks import DAYS
+
+IO_MANAGER = "artifact_io_manager"
+
+
+def weekly_partitions(pipeline: Pipeline) -> dg.WeeklyPartitionsDefinition:
+    """Return the weeks of a pipeline; keys are the dates of first days, whatever day that is."""
+    week = pipeline.file.week
+    # Dagster counts days from Sunday, and shifts the start date forward to the first such day.
+    offset = (DAYS.index(week.starts) + 1) % 7
+    return dg.WeeklyPartitionsDefinition(start_date=week.first, timezone=week.timezone, day_offset=offset)
+
+
+def asset_key(pipeline: Pipeline, stage: Stage) -> dg.AssetKey:
+    """Return `[pipeline, stage]`, or the shared key of an unpartitioned source."""
+    if stage.weekly:
+        return dg.AssetKey([pipeline.name, stage.name])
+    if stage.name == "base_model":
+        return dg.AssetKey(["base_model", pipeline.file.base_model.name])
+    return dg.AssetKey(["eval_set", pipeline.file.eval_sets.by_role()[stage.name.removeprefix("eval_")].name])
+
+
+def pipeline_assets(pipeline: Pipeline, workbench: Workbench) -> list[dg.AssetsDefinition]:
+    """Return the assets of a pipeline, the shared ones included."""
+    return [
+        _weekly_asset(pipeline, stage, workbench) if stage.weekly else _shared(pipeline, stage, workbench)
+        for stage in STAGES
+    ]
+
+
+def _weekly_asset(pipeline: Pipeline, stage: Stage, workbench: Workbench) -> dg.AssetsDefinition:
+    return _asset(pipeline, stage, workbench, group=pipeline.name, partitions=weekly_partitions(pipeline))
+
+
+_SHARED: dict[tuple[Workbench, dg.AssetKey], tuple[object, dg.AssetsDefinition]] = {}
+
+
+def _shared(pipeline: Pipeline, stage: Stage, workbench: Workbench) -> dg.AssetsDefinition:
+    """Return the one definition of an asset that several pipelines name; they must mean the same thing by it."""
+    key = asset_key(pipeline, stage)
+    declared = _declared(pipeline, stage)
+    known = _SHARED.get((workbench, key))
+    if known is None:
+        known = declared, _asset(pipeline, stage, workbench, group="shared", partitions=None)
+        _SHARED[workbench, key] = known
+    if known[0] != declared:
+        raise dg.DagsterInvalidDefinitionError(
+            f"{key.to_user_string()} is declared differently by {pipeline.path} and another pipeline; rename one"
+        )
+    return known[1]
+
+
+def _declared(pipeline: Pipeline, stage: Stage) -> object:
+    if stage.name == "base_model":
+        return pipeline.file.base_model
+    declared = pipeline.file.eval_sets.by_role()[stage.name.removeprefix("eval_")]
+    return declared.model_copy(update={"file": str(pipeline.resolve(declared.file))}), pipeline.labels
+
+
+def _asset(
+    pipeline: Pipeline,
+    stage: Stage,
+    workbench: Workbench,
+    *,
+    group: str,
+    partitions: dg.WeeklyPartitionsDefinition | None,
+) -> dg.AssetsDefinition:
+    upstream = {name: dg.AssetIn(key=asset_key(pipeline, BY_NAME[name])) for name in stage.after}
+
+    @dg.asset(
+        key=asset_key(pipeline, stage),
+        ins=upstream,
+        partitions_def=partitions,
+        group_name=group,
+        io_manager_key=IO_MANAGER,
+        description=stage.about,
+        check_specs=check_specs(asset_key(pipeline, stage), stage.name),
+        kinds={"python"},
+    )
+    def body(context: dg.AssetExecutionContext, **inputs: ArtifactRef):  # type: ignore[no-untyped-def]
+        # Dagster reads a return annotation as the type of every output, the checks included.
+        return _materialise(context, pipeline, stage, workbench, inputs)
+
+    return body
+
+
+def _materialise(
+    context: dg.AssetExecutionContext,
+    pipeline: Pipeline,
+    stage: Stage,
+    workbench: Workbench,
+    inputs: Mapping[str, ArtifactRef],
+) -> dg.MaterializeResult[ArtifactRef]:
+    try:
+        cycle = _cycle(context, pipeline, workbench)
+        result = run_stage(cycle, stage, _run(context, pipeline), {name: ref.digest for name, ref in inputs.items()})
+    except FtpipelineError as error:
+        raise dg.Failure(
+            str(error), {"error": type(error).__name__, "exit_code": error.exit_code}, allow_retries=False
+        ) from error
+    workbench.on_stage(stage.name, result)
+    return dg.MaterializeResult(
+        value=ArtifactRef(result.output),
+        data_version=dg.DataVersion(result.output),
+        metadata=present(stage.name, result),
+        check_results=results_of_checks(stage.name, result),
+    )
+
+
+def _cycle(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Workbench) -> Cycle:
+    heard = [LogObserver(context.log)] + ([workbench.observer] if workbench.observer is not None else [])
+    launcher = BoundPort("ftpipeline.orchestration.launchers:PipesLauncher", "1", {"context": context})
+    return Cycle(pipeline, workbench.store, Observers(heard), launcher)
+
+
+def _run(context: dg.AssetExecutionContext, pipeline: Pipeline) -> RunContext:
+    return RunContext(
+        run_id=context.run_id,
+        pipeline=pipeline.name,
+        week=date.fromisoformat(context.partition_key) if context.has_partition_key else None,
+        parent_run_ids=parent_runs(context.instance, context.run.parent_run_id),
+        attempt=context.retry_number,
+    )

@@ -1,0 +1,57 @@
+"""The IO manager: what passes between assets is a digest, which run holds which is a row (contract C6)."""
+
+import dagster as dg
+
+from ftpipeline.errors import UnknownNameError
+from ftpipeline.orchestration.workbench import Workbench
+from ftpipeline.records import ArtifactRef
+
+
+class ArtifactIOManager(dg.IOManager):
+    """Writes run-scoped pointers and hands out lazy references; bytes are read by the step that is missed."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        self._workbench = workbench
+
+    def handle_output(self, context: dg.OutputContext, obj: ArtifactRef) -> None:
+        """Point this run's asset partition at the artifact."""
+        self._workbench.store.pointers.put(
+            asset_name(context.asset_key),
+            context.asset_partition_key if context.has_asset_partitions else None,
+            context.run_id,
+            context.step_context.previous_attempt_count,
+            obj.digest,
+        )
+
+    def load_input(self, context: dg.InputContext) -> ArtifactRef:
+        """Return what this run wrote, else what the runs it re-executes wrote, else the latest committed.
+
+        Raises:
+            UnknownNameError: nothing was ever written for this asset partition.
+        """
+        asset = asset_name(context.asset_key)
+        partition = context.asset_partition_key if context.has_asset_partitions else None
+        run = context.step_context.dagster_run
+        runs = [run.run_id, *parent_runs(context.instance, run.parent_run_id)]
+        pointer = self._workbench.store.pointers.find(asset, partition, runs)
+        if pointer is None:
+            where = f" for {partition}" if partition else ""
+            raise UnknownNameError(f"asset {asset} was never materialised{where}; materialise it first")
+        if pointer.run_id not in runs:
+            context.log.info(f"{asset}: taking the latest committed {pointer.digest}, written by run {pointer.run_id}")
+        return ArtifactRef(pointer.digest)
+
+
+def asset_name(key: dg.AssetKey) -> str:
+    """Return an asset key as the text that pointers are kept under."""
+    return key.to_user_string()
+
+
+def parent_runs(instance: dg.DagsterInstance, run_id: str | None) -> tuple[str, ...]:
+    """Return the chain of runs that a re-execution descends from, nearest first."""
+    chain: list[str] = []
+    while run_id is not None and run_id not in chain:
+        chain.append(run_id)
+        run = instance.get_run_by_id(run_id)
+        run_id = run.parent_run_id if run is not None else None
+    return tuple(chain)

@@ -1,0 +1,272 @@
+"""The pipeline file: what a user declares once and retrains from every week.
+
+Relative paths in it are relative to the file. The shared sections (`train`, `export`, `gates`, ...) are those of the
+manifest, which is this file plus everything that a week pins.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ftpipeline.errors import PipelineFileError
+from ftpipeline.schema import (
+    Abstention,
+    Evaluation,
+    Export,
+    Gates,
+    Identifier,
+    Name,
+    Revision,
+    Section,
+    Train,
+    load_yaml,
+    validate,
+)
+from ftpipeline.weeks import DAYS, Calendar
+
+PIPELINES_VARIABLE = "FTPIPELINE_PIPELINES"
+ABSTAIN = "abstain"
+"""The answer of a classifier that is not confident; never a label."""
+
+
+class Week(Section):
+    """Which weeks there are."""
+
+    timezone: str = "UTC"
+    starts: Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"] = "monday"
+    first: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")] = "2024-01-01"
+
+    @property
+    def calendar(self) -> Calendar:
+        """Return the calendar of these weeks."""
+        return Calendar(self.timezone, self.starts)
+
+    @model_validator(mode="after")
+    def _first_is_a_first_day(self) -> Self:
+        try:
+            day = date.fromisoformat(self.first)
+        except ValueError:
+            raise ValueError(f"first: {self.first!r} is no date") from None
+        if day.weekday() != DAYS.index(self.starts):
+            raise ValueError(f"first: {self.first} is no {self.starts}; give the date of a week's first day")
+        return self
+
+
+class Schedule(Section):
+    """When the week that just ended is retrained."""
+
+    cron: str = "0 4 * * 1"
+    timezone: str = "UTC"
+
+
+class BaseModelSource(Section):
+    """Where the base model comes from.
+
+    `source` is `package://<module>/<folder>`, `folder://<path>` or `hub://<org>/<repository>`; the revision is a
+    content hash for the first two and a commit for a hub. A folder's may be left out: its bytes are hashed every run.
+    """
+
+    name: Name
+    source: Annotated[str, Field(pattern=r"^(package|folder|hub)://\S+$")]
+    revision: Revision | None = None
+
+    @model_validator(mode="after")
+    def _revision_fits_the_source(self) -> Self:
+        if self.kind == "hub" and (self.revision is None or ":" in self.revision):
+            raise ValueError("revision: a hub model is pinned by the full 40 hexadecimal digits of its commit")
+        if self.kind != "hub" and self.revision is not None and ":" not in self.revision:
+            raise ValueError("revision: a packaged or local model is pinned by its content hash, 'sha256:<64 hex>'")
+        if self.kind == "package" and self.revision is None:
+            raise ValueError("revision is missing; a packaged model is pinned by its tree digest 'sha256:<64 hex>'")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Return package, folder or hub."""
+        return self.source.partition("://")[0]
+
+    @property
+    def location(self) -> str:
+        """Return what follows `://`."""
+        return self.source.partition("://")[2]
+
+
+class Columns(Section):
+    """Which column of the query plays which part."""
+
+    id: str
+    text: str
+    label: str
+    event_time: str
+    ingestion_time: str | None = None
+    label_source: str | None = None
+    groups: Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
+
+
+class Source(Section):
+    """The source query; the window is bound around it, and named in it as $window_start, $window_end and $cut."""
+
+    duckdb: Annotated[str, Field(min_length=1)]
+    query: Annotated[str, Field(min_length=1)]
+    parameters: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    window_days: Annotated[int, Field(ge=7, le=3660)] = 90
+    naive_timezone: str | None = None
+    columns: Columns
+
+
+class Curate(Section):
+    """What is kept of a snapshot."""
+
+    human_sources: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
+    near_duplicates: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
+    normalise_labels: Literal["strip", "nfkc_casefold"] = "strip"
+
+
+class Leakage(Section):
+    """What counts as a leak, and what is done about it."""
+
+    threshold: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+    policy: Literal["drop", "fail"] = "drop"
+
+
+class Split(Section):
+    """How whole groups are assigned."""
+
+    validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
+    seed: Annotated[int, Field(ge=0)] = 0
+    leakage: Leakage = Leakage()
+
+
+class EvalColumns(Section):
+    """Which column of an eval set plays which part."""
+
+    id: str = "id"
+    text: str = "text"
+    expected: str = "expected"
+
+
+class EvalSet(Section):
+    """A versioned eval set in a CSV, JSONL or Parquet file."""
+
+    name: Name
+    version: Annotated[str, Field(pattern=r"^v[0-9]+$")]
+    file: Annotated[str, Field(min_length=1)]
+    columns: EvalColumns = EvalColumns()
+
+
+class EvalSets(Section):
+    """The three sets of every gate."""
+
+    task: EvalSet
+    regression: EvalSet
+    safety: EvalSet
+
+    def by_role(self) -> Mapping[str, EvalSet]:
+        """Return the sets by role."""
+        return {"task": self.task, "regression": self.regression, "safety": self.safety}
+
+
+class PipelineFile(Section):
+    """The schema of a pipeline file."""
+
+    name: Identifier
+    week: Week = Week()
+    schedule: Schedule = Schedule()
+    base_model: BaseModelSource
+    source: Source
+    labels: Annotated[tuple[str, ...], Field(strict=False)] | None = None
+    labels_file: str | None = None
+    curate: Curate = Curate()
+    split: Split = Split()
+    eval_sets: EvalSets
+    train: Train
+    export: Export = Export()
+    abstention: Abstention = Abstention()
+    evaluation: Evaluation = Evaluation()
+    gates: Gates
+
+    @model_validator(mode="after")
+    def _one_label_list(self) -> Self:
+        if (self.labels is None) == (self.labels_file is None):
+            raise ValueError("give either labels or labels_file")
+        return self
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A pipeline file that was read, with its place and its labels.
+
+    Attributes:
+        path: absolute path of the file.
+        file: its content.
+        labels: the closed label list; its order defines the class ids.
+    """
+
+    path: Path
+    file: PipelineFile
+    labels: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the pipeline's name."""
+        return self.file.name
+
+    def resolve(self, text: str) -> Path:
+        """Return a path of the file, relative ones against its folder."""
+        return (self.path.parent / text).resolve()
+
+
+def load(path: Path) -> Pipeline:
+    """Read a pipeline file and its label list.
+
+    Raises:
+        PipelineFileError: it cannot be used as written; every fault is named on one line.
+    """
+    path = path.resolve()
+    file = validate(PipelineFile, load_yaml(path, PipelineFileError), str(path), PipelineFileError)
+    file.week.calendar.zone()
+    labels = file.labels if file.labels is not None else _read_labels(path.parent / str(file.labels_file))
+    _check_labels(labels, path)
+    return Pipeline(path, file, labels)
+
+
+def from_environment() -> tuple[Path, ...]:
+    """Return the pipeline files named in FTPIPELINE_PIPELINES, separated as in PATH."""
+    return tuple(Path(part) for part in os.environ.get(PIPELINES_VARIABLE, "").split(os.pathsep) if part)
+
+
+def _read_labels(path: Path) -> tuple[str, ...]:
+    """Read a label list: a text file with one label a line, or a JSON list of texts."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PipelineFileError(f"labels_file: {path} cannot be read ({error}); check the path") from error
+    if path.suffix != ".json":
+        return tuple(line for line in text.splitlines() if line.strip())
+    import json
+
+    try:
+        labels: Any = json.loads(text)
+    except ValueError as error:
+        raise PipelineFileError(f"labels_file: {path} is not JSON ({error}); write a list of texts") from error
+    if not isinstance(labels, list):
+        raise PipelineFileError(f"labels_file: {path} holds no list; write a list of texts")
+    return tuple(labels)
+
+
+def _check_labels(labels: tuple[Any, ...], path: Path) -> None:
+    wrong = [label for label in labels if not isinstance(label, str) or not label.strip()]
+    if wrong:
+        raise PipelineFileError(f"{path}: labels: {wrong[0]!r} is not usable text; quote it")
+    repeated = sorted({label for label in labels if labels.count(label) > 1})
+    if repeated:
+        raise PipelineFileError(f"{path}: labels: {repeated[0]!r} stands twice; list each label once")
+    if ABSTAIN in labels:
+        raise PipelineFileError(f"{path}: labels: {ABSTAIN!r} is the answer under the threshold; rename the label")
+    if len(labels) < 2:
+        raise PipelineFileError(f"{path}: labels: a classifier needs at least two; found {len(labels)}")

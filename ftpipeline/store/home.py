@@ -1,0 +1,129 @@
+"""The home folder, and everything that is kept in it or in place of it.
+
+| what | where | replaced by |
+|---|---|---|
+| blobs, trees and step workspaces | `<home>/store` | FTPIPELINE_STORE, an absolute folder |
+| rows | `<home>/ftpipeline.db` | FTPIPELINE_DATABASE, a URL |
+| Dagster's instance | `<home>/dagster` | DAGSTER_HOME |
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL
+
+from ftpipeline.errors import StoreError
+from ftpipeline.store.blobs import LocalBlobs
+from ftpipeline.store.database import Database
+from ftpipeline.store.eval_sets import EvalSetVersions
+from ftpipeline.store.pointers import Pointers
+from ftpipeline.store.results import StepResults
+from ftpipeline.store.trees import Trees
+
+_DEFAULT = Path(".ftpipeline")
+_ANOTHER_HOME = "name another one with --home, FTPIPELINE_HOME or FTPIPELINE_STORE"
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class Home:
+    """Where a deployment keeps its state. The folder is made absolute once and created by `open`."""
+
+    def __init__(self, root: Path) -> None:
+        """Put the home at `root`, seen from the current folder of now."""
+        self.root = root.absolute()
+
+    @classmethod
+    def locate(cls, explicit: Path | None) -> "Home":
+        """Return the home at `explicit`, else at FTPIPELINE_HOME, else at `./.ftpipeline`."""
+        if explicit is not None:
+            return cls(explicit)
+        return cls(Path(os.environ.get("FTPIPELINE_HOME") or _DEFAULT))
+
+    def __repr__(self) -> str:
+        """Name the folder."""
+        return f"Home({str(self.root)!r})"
+
+    @property
+    def store_root(self) -> Path:
+        """Folder of the blobs.
+
+        Raises:
+            StoreError: FTPIPELINE_STORE is a URL, or a path that would depend on the current folder.
+        """
+        named = os.environ.get("FTPIPELINE_STORE")
+        if not named:
+            return self.root / "store"
+        if _URL.match(named):
+            raise StoreError(
+                f"FTPIPELINE_STORE={named.partition('://')[0]}://...: remote stores are not supported by this version; "
+                "name a folder"
+            )
+        if not Path(named).is_absolute():
+            raise StoreError(f"FTPIPELINE_STORE={named!r} depends on the current folder; give an absolute path")
+        return Path(named)
+
+    @property
+    def scratch(self) -> Path:
+        """Folder for step workspaces, in the file system of the blobs, so that checkouts can be hard links."""
+        return self.store_root / "scratch"
+
+    @property
+    def database_url(self) -> str:
+        """URL of the database; it may hold a password, so it is never shown."""
+        default = URL.create("sqlite", database=str(self.root / "ftpipeline.db"))
+        return os.environ.get("FTPIPELINE_DATABASE") or default.render_as_string(hide_password=False)
+
+    @property
+    def dagster_home(self) -> Path:
+        """Folder of Dagster's instance."""
+        return Path(os.environ.get("DAGSTER_HOME") or self.root / "dagster")
+
+    def open(self) -> "Store":
+        """Create what is missing and open everything.
+
+        Raises:
+            StoreError: the home or the store cannot be written.
+            DatabaseError: the database cannot be opened.
+        """
+        for folder in (self.root, self.scratch):
+            _make_writable(folder)
+        database = Database.open(self.database_url)
+        results = StepResults(database)
+        blobs = LocalBlobs(self.store_root, results.dependants)
+        return Store(
+            home=self,
+            blobs=blobs,
+            trees=Trees(blobs, results.dependants),
+            database=database,
+            results=results,
+            pointers=Pointers(database),
+            eval_sets=EvalSetVersions(database),
+        )
+
+
+@dataclass(frozen=True)
+class Store:
+    """The open parts of a home."""
+
+    home: Home
+    blobs: LocalBlobs
+    trees: Trees
+    database: Database
+    results: StepResults
+    pointers: Pointers
+    eval_sets: EvalSetVersions
+
+    def close(self) -> None:
+        """Close the database's connections."""
+        self.database.close()
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"folder {str(folder)!r} cannot be made ({error.strerror}); {_ANOTHER_HOME}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StoreError(f"folder {str(folder)!r} is not writable; {_ANOTHER_HOME}")

@@ -1,0 +1,1 @@
+"""One module a revision; published ones are never edited."""

@@ -1,0 +1,119 @@
+"""Every table of the database in one place; the migrations create exactly these.
+
+Digests are text, times are UTC ISO 8601 text with offset, JSON columns hold canonical JSON text. The partition of an
+unpartitioned asset is the empty text, so that it can be part of keys.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+_Sequence = BigInteger().with_variant(Integer, "sqlite")  # SQLite autoincrements only an INTEGER primary key
+
+step_results = Table(
+    "step_results",
+    metadata,
+    Column("key", String(71), primary_key=True),
+    Column("step", String, nullable=False),
+    Column("code", String(71), nullable=False),
+    Column("inputs", Text, nullable=False),
+    Column("params", Text, nullable=False),
+    Column("output", String(71), nullable=False),
+    Column("facts", Text, nullable=False),
+    Column("run_id", String, nullable=False),
+    Column("manifest", String(71)),
+    Column("isolation", String, nullable=False),
+    Column("started", String, nullable=False),
+    Column("finished", String, nullable=False),
+    Column("cpu_seconds", Float, nullable=False),
+    Column("libraries", Text, nullable=False),
+    Index("step_results_output", "output"),
+)
+
+pointers = Table(
+    "pointers",
+    metadata,
+    Column("seq", _Sequence, primary_key=True, autoincrement=True),
+    Column("asset", String, nullable=False),
+    Column("partition", String, nullable=False),
+    Column("run_id", String, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("digest", String(71), nullable=False),
+    Column("committed", String, nullable=False),
+    Index("pointers_asset", "asset", "partition", "run_id"),
+    Index("pointers_digest", "digest"),
+)
+
+eval_set_versions = Table(
+    "eval_set_versions",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("version", String, primary_key=True),
+    Column("digest", String(71), nullable=False),
+)
+
+registry_entries = Table(
+    "registry_entries",
+    metadata,
+    Column("id", _Sequence, primary_key=True, autoincrement=True),
+    Column("name", String, nullable=False),
+    Column("artifact", String(71), nullable=False),
+    Column("manifest", String(71), nullable=False),
+    Column("base_model", String(71), nullable=False),
+    Column("report", String(71), nullable=False),
+    Column("gate", String(71), nullable=False),
+    Column("verdict", String, nullable=False),
+    Column("reasons", Text, nullable=False),
+    Column("stage", String, nullable=False),
+    Column("run_id", String, nullable=False),
+    Column("week", String, nullable=False),
+    Column("registered", String, nullable=False),
+    UniqueConstraint("name", "artifact", "manifest"),
+)
+
+registry_pointers = Table(
+    "registry_pointers",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("stage", String, primary_key=True),
+    Column("entry_id", _Sequence, ForeignKey("registry_entries.id")),
+    Column("generation", Integer, nullable=False),
+)
+
+registry_history = Table(
+    "registry_history",
+    metadata,
+    Column("seq", _Sequence, primary_key=True, autoincrement=True),
+    Column("name", String, nullable=False),
+    Column("entry_id", _Sequence, ForeignKey("registry_entries.id"), nullable=False),
+    Column("digest", String(71), nullable=False),
+    Column("from_stage", String),
+    Column("to_stage", String, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("receipt", String(71)),
+    Column("time", String, nullable=False),
+    Index("registry_history_name", "name"),
+)
+
+production_pins = Table(
+    "production_pins",
+    metadata,
+    Column("run_id", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("digest", String(71)),
+    Column("generation", Integer, nullable=False),
+)

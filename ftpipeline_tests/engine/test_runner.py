@@ -1,0 +1,188 @@
+"""The runner: a hit loads nothing, a miss commits everything or nothing, a frozen source is never asked again."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ftpipeline.digest import Digest
+from ftpipeline.engine.bind import BoundPort, BoundStep
+from ftpipeline.engine.runner import Call, Runner
+from ftpipeline.errors import (
+    CanonicalFormError,
+    CorruptArtifactError,
+    EmptyResultError,
+    LeakageError,
+    MissingDependencyError,
+    StepDefinitionError,
+)
+from ftpipeline.records import Action, Facts, RunContext, StepKind, StepResult, step
+from ftpipeline.store.home import Store
+
+RUN = RunContext("run-1", "tests")
+
+
+@step("copy", code_version="1")
+def copy(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    text = "".join((inputs[name] / "text.txt").read_text() for name in sorted(inputs))
+    (out / "text.txt").write_text(text + params["add"])
+    return {"length": len(text) + len(params["add"])}
+
+
+@step("copy", code_version="2")
+def copy_v2(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    return copy.function(inputs, params, out)
+
+
+@step("copy", code_version="1", kind=StepKind.SOURCE)
+def source(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    return copy.function(inputs, params, out)
+
+
+@step("spoiled", code_version="1")
+def spoiled(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    (out / "half.txt").write_text("half")
+    raise EmptyResultError("no row is left; widen the window")
+
+
+@step("infinite", code_version="1")
+def infinite(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    return {"loss": float("inf")}
+
+
+@step("ported", code_version="1")
+def ported(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, port: Any, progress: Any) -> Facts:
+    progress(1, 2, "half way")
+    return {"port": port.word}
+
+
+@step("needy", code_version="1", distributions=["no-such-distribution"])
+def needy(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    return {}
+
+
+class Word:
+    """A port that counts how often it was made."""
+
+    made = 0
+
+    def __init__(self, word: str) -> None:
+        Word.made += 1
+        self.word = word
+
+
+class Heard:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def started(self, step: str) -> None:
+        self.events.append(f"started {step}")
+
+    def progress(self, step: str, done: int, total: int, note: str = "") -> None:
+        self.events.append(f"{step} {done}/{total} {note}")
+
+    def finished(self, result: StepResult) -> None:
+        self.events.append(f"{result.action} {result.step}")
+
+
+def _run(store: Store, bound: BoundStep, inputs: Mapping[str, Digest] | None = None, **params: Any) -> StepResult:
+    return Runner(store, Heard()).run(Call(bound, inputs or {}, params), RUN)
+
+
+def test_the_second_call_is_reused_with_the_same_output_and_facts(store: Store) -> None:
+    first = _run(store, BoundStep(copy), add="a")
+    second = _run(store, BoundStep(copy), add="a")
+    assert (first.action, second.action) == (Action.EXECUTED, Action.REUSED)
+    assert (first.key, first.output, first.facts) == (second.key, second.output, second.facts)
+    assert store.trees.read(first.output, "text.txt") == b"a"
+
+
+def test_code_version_inputs_params_and_ports_each_make_another_key(store: Store) -> None:
+    base = _run(store, BoundStep(copy), add="a")
+    port = BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "x"})
+    newer = BoundPort("ftpipeline_tests.engine.test_runner:Word", "2", {"word": "x"})
+    keys = {
+        base.key,
+        _run(store, BoundStep(copy_v2), add="a").key,
+        _run(store, BoundStep(copy), add="b").key,
+        _run(store, BoundStep(copy), {"i": base.output}, add="a").key,
+        Call(BoundStep(copy, {"port": port}), {}, {"add": "a"}).key(),
+        Call(BoundStep(copy, {"port": newer}), {}, {"add": "a"}).key(),
+        Call(BoundStep(copy, workers={"worker": "1"}), {}, {"add": "a"}).key(),
+    }
+    assert len(keys) == 7
+
+
+def test_the_place_of_a_port_is_in_no_key() -> None:
+    here = BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "here"})
+    there = BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "there"})
+    one, other = (Call(BoundStep(ported, {"port": port}), {}, {}) for port in (here, there))
+    assert one.key() == other.key()
+
+
+def test_a_hit_constructs_no_port_and_shows_no_start(store: Store) -> None:
+    bound = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "w"})})
+    heard = Heard()
+    runner = Runner(store, heard)
+    Word.made = 0
+    runner.run(Call(bound, {}, {}), RUN)
+    runner.run(Call(bound, {}, {}), RUN)
+    assert Word.made == 1
+    assert heard.events == ["started ported", "ported 1/2 half way", "executed ported", "reused ported"]
+
+
+@pytest.mark.parametrize(("failing", "error"), [(spoiled, EmptyResultError), (infinite, CanonicalFormError)])
+def test_a_step_that_fails_leaves_no_result_and_no_workspace(
+    store: Store, failing: Any, error: type[Exception]
+) -> None:
+    call = Call(BoundStep(failing), {}, {})
+    with pytest.raises(error):
+        Runner(store, Heard()).run(call, RUN)
+    assert store.results.find(call.key()) is None
+    assert list(store.home.scratch.iterdir()) == []
+
+
+def test_an_output_that_the_caller_refuses_is_not_recorded(store: Store) -> None:
+    def refuse(output: Digest, facts: Facts) -> None:
+        raise LeakageError("refused")
+
+    call = Call(BoundStep(copy), {}, {"add": "a"}, check=refuse)
+    with pytest.raises(LeakageError):
+        Runner(store, Heard()).run(call, RUN)
+    assert store.results.find(call.key()) is None
+
+
+def test_a_pure_result_that_lost_its_bytes_is_made_again(store: Store) -> None:
+    made = _run(store, BoundStep(copy), add="a")
+    store.blobs.path(store.trees.entries(made.output)[0].sha256).unlink()
+    healed = _run(store, BoundStep(copy), add="a")
+    assert healed.action is Action.EXECUTED
+    assert store.trees.read(made.output, "text.txt") == b"a"
+
+
+def test_a_frozen_source_that_lost_its_bytes_is_not_asked_again(store: Store) -> None:
+    made = _run(store, BoundStep(source), add="a")
+    store.blobs.path(store.trees.entries(made.output)[0].sha256).unlink()
+    with pytest.raises(CorruptArtifactError, match="frozen from a source"):
+        _run(store, BoundStep(source), add="a")
+
+
+def test_the_lineage_of_a_put_names_code_inputs_params_and_run(store: Store) -> None:
+    first = _run(store, BoundStep(copy), add="a")
+    second = _run(store, BoundStep(copy), {"first": first.output}, add=("b",)[0])
+    record = store.results.made(second.output)[0]
+    assert record.inputs == {"first": first.output}
+    assert record.params["plain"] == {"add": "b"}
+    assert (record.step, record.run_id, record.key) == ("copy", "run-1", second.key)
+    assert record.started <= record.finished
+
+
+def test_a_missing_distribution_and_a_missing_port_are_named(store: Store) -> None:
+    with pytest.raises(MissingDependencyError, match="no-such-distribution"):
+        _run(store, BoundStep(needy))
+    gone = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.test_runner:Gone", "1")})
+    with pytest.raises(StepDefinitionError, match="Gone"):
+        _run(store, gone)
