@@ -171,7 +171,9 @@ class LineageRecord:
         started: UTC.
         finished: UTC.
         cpu_seconds: CPU time of the step and its children.
+        environment: environment fingerprint; with step, code, inputs and params it makes up the key.
         libraries: distribution name to version.
+        escalations: where the code fingerprint was widened to a whole module or the project, and why.
     """
 
     step: str
@@ -186,8 +188,10 @@ class LineageRecord:
     started: datetime
     finished: datetime
     cpu_seconds: float
+    environment: Digest
     libraries: Mapping[str, str] = field(default_factory=dict)
     manifest: Digest | None = None
+    escalations: tuple[str, ...] = ()
 
 
 class StepObserver(Protocol):

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich import box
 from rich.table import Table
 
 from ftpipeline import pipeline as pipelines
-from ftpipeline.cli.common import JsonOption, emit, short, stderr, stdout
+from ftpipeline.cli.common import JsonOption, emit, stderr, stdout
 from ftpipeline.cli.run import ui_command
+from ftpipeline.digest import hex_of, parse
 from ftpipeline.errors import WorkerError
 from ftpipeline.pipeline import Pipeline
 from ftpipeline.records import Verdict
+from ftpipeline.registry.registry import Registry
 from ftpipeline.store.home import Home
 
 WEEKS = ("2026-W45", "2026-W46")
@@ -61,7 +64,7 @@ def _run_week(pipeline: Pipeline, home: Home, week: str) -> dict[str, Any]:
     Raises:
         WorkerError: the run ended without a verdict; its error line is on stderr already.
     """
-    stdout.print(f"\n[bold]{pipeline.name}, week {week}[/]") if sys.stdout.isatty() else None
+    stderr.print(f"\n[bold]{pipeline.name}, week {week}[/]")
     arguments = ["run", str(pipeline.path), "--week", week, "--home", str(home.root), "--json"]
     done = subprocess.run([sys.executable, "-m", "ftpipeline", *arguments], stdout=subprocess.PIPE, check=False)
     if not done.stdout.strip():
@@ -76,9 +79,6 @@ def _release(pipeline: Pipeline, home: Home, artifact: str) -> None:
     Raises:
         FtpipelineError: the registry refuses.
     """
-    from ftpipeline.digest import parse
-    from ftpipeline.registry.registry import Registry
-
     store = home.open()
     registry = Registry(store.database, store.trees)
     generation = registry.production(pipeline.name).generation
@@ -103,12 +103,16 @@ def _show(document: dict[str, Any], pipeline: Pipeline, home: Home) -> None:
 
 
 def _table(cycles: list[dict[str, Any]]) -> Table:
-    table = Table(title="two weekly cycles", title_justify="left")
-    table.add_column("step")
+    """Two weeks beside each other, narrow enough for a terminal of 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("step", no_wrap=True)
     for cycle in cycles:
-        for column in (cycle["week"], "digest", "seconds"):
-            table.add_column(column, justify="right" if column == "seconds" else "left")
-    for row in zip(*(cycle["steps"] for cycle in cycles), strict=True):
-        cells = [cell for step in row for cell in (step["action"], short(step["digest"]), f"{step['seconds']:.1f}")]
-        table.add_row(row[0]["name"], *cells)
+        table.add_column(cycle["run_id"].partition("-")[2], no_wrap=True)
+        table.add_column("digest", no_wrap=True)
+        table.add_column("s", no_wrap=True, justify="right")
+    steps = [{step["name"]: step for step in cycle["steps"]} for cycle in cycles]
+    for name in steps[0]:
+        row = [week[name] for week in steps]
+        cells = [(step["action"], hex_of(step["digest"])[:8], f"{step['seconds']:.1f}") for step in row]
+        table.add_row(name, *(cell for week in cells for cell in week))
     return table

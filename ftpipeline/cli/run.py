@@ -1,5 +1,6 @@
 """`ftpipeline run`: one weekly cycle through Dagster, one line a step."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -100,5 +101,5 @@ def ui_command(pipeline: Pipeline, home: Home) -> str:
     """Return the whole command that opens the UI on this home and pipeline."""
     return (
         f"FTPIPELINE_HOME={home.root} DAGSTER_HOME={home.dagster_home} FTPIPELINE_PIPELINES={pipeline.path} "
-        "dagster dev -m ftpipeline.definitions"
+        f"{Path(sys.executable).with_name('dagster')} dev -m ftpipeline.definitions"
     )

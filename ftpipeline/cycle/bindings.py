@@ -15,11 +15,11 @@ from ftpipeline.steps.snapshot import snapshot
 from ftpipeline.steps.split import split
 from ftpipeline.steps.train import train
 
-SCORER = BoundPort("ftpipeline.backends.onnx_scorer:OnnxScorer", code_version="1")
-EXPORTER = BoundPort("ftpipeline.backends.onnx_export:OnnxExporter", code_version="1")
-HUB = BoundPort("ftpipeline.backends.hub:HuggingFaceHub", code_version="1")
-SUBPROCESS_LAUNCHER = BoundPort("ftpipeline.cycle.launch:SubprocessLauncher", code_version="1")
-TRAIN_WORKERS = {"ftpipeline.backends.train_worker": "1"}
+SCORER = BoundPort("ftpipeline.backends.onnx_scorer:OnnxScorer")
+EXPORTER = BoundPort("ftpipeline.backends.onnx_export:OnnxExporter")
+HUB = BoundPort("ftpipeline.backends.hub:HuggingFaceHub")
+SUBPROCESS_LAUNCHER = BoundPort("ftpipeline.cycle.launch:SubprocessLauncher", keyed=False)
+TRAIN_WORKERS = ("ftpipeline.backends.train_worker",)
 
 CURATE = BoundStep(curate)
 SPLIT = BoundStep(split)
@@ -32,18 +32,18 @@ GATE = BoundStep(gate)
 
 def bound_snapshot(database: Path) -> BoundStep:
     """Bind the source database; its place is in no key."""
-    port = BoundPort("ftpipeline.steps.sources:DuckDBSource", "1", {"path": database})
+    port = BoundPort("ftpipeline.steps.sources:DuckDBSource", {"path": database})
     return BoundStep(snapshot, {"source": port})
 
 
 def bound_eval_set(file: Path) -> BoundStep:
     """Bind an eval set's file; its content is in the key, its place is not."""
-    return BoundStep(eval_set, {"file": BoundPort("ftpipeline.steps.sources:FileSource", "1", {"path": file})})
+    return BoundStep(eval_set, {"file": BoundPort("ftpipeline.steps.sources:FileSource", {"path": file})})
 
 
 def bound_base_model(folder: Path | None) -> BoundStep:
     """Bind a local folder, or the hub where there is none."""
-    place = BoundPort("ftpipeline.steps.base_model:ModelFolder", "1", {"path": folder})
+    place = BoundPort("ftpipeline.steps.base_model:ModelFolder", {"path": folder})
     return BoundStep(base_model, {"hub": HUB, "folder": place})
 
 

@@ -1,6 +1,7 @@
 """One pipeline in one home: the shared ground of every stage."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort
@@ -26,6 +27,11 @@ class Cycle:
     def registry(self) -> Registry:
         """Return the registry of this store."""
         return Registry(self.store.database, self.store.trees)
+
+    @property
+    def cache(self) -> Path:
+        """Return the folder of facts that can be found out again."""
+        return self.store.home.cache
 
     def run(self, call: Call, run: RunContext) -> StepResult:
         """Run one memoised step."""

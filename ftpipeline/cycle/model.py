@@ -10,7 +10,7 @@ from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.data import Inputs, week_of
 from ftpipeline.digest import Digest
 from ftpipeline.engine.runner import Call
-from ftpipeline.engine.versions import libraries
+from ftpipeline.engine.identity import identify
 from ftpipeline.manifest import Manifest
 from ftpipeline.records import RunContext, StepResult
 from ftpipeline.steps.manifest import FILE
@@ -40,7 +40,7 @@ def build_manifest(cycle: Cycle, run: RunContext, inputs: Inputs) -> Manifest:
             for role, declared in file.eval_sets.by_role().items()
         },
         "code": code_identity(cycle.pipeline.path.parent).model_dump(),
-        "environment": _environment(),
+        "environment": _environment(cycle),
         **file.model_dump(mode="json", include={"train", "export", "abstention", "evaluation", "gates"}),
     }
     return manifest.parse(document, f"manifest of {cycle.pipeline.name} {run.week}")
@@ -62,9 +62,10 @@ def _data(cycle: Cycle, run: RunContext, split: Digest) -> dict[str, str]:
     }
 
 
-def _environment() -> dict[str, Any]:
-    distributions = libraries(bindings.EXPORT) | libraries(bindings.bound_train(bindings.SUBPROCESS_LAUNCHER))
-    return {"launcher": "subprocess", "python": platform.python_version(), "distributions": distributions}
+def _environment(cycle: Cycle) -> dict[str, Any]:
+    steps = (bindings.bound_train(cycle.launcher), bindings.EXPORT)
+    libraries = {name: version for step in steps for name, version in identify(step, cycle.cache).libraries.items()}
+    return {"launcher": "subprocess", "python": platform.python_version(), "distributions": libraries}
 
 
 def load_manifest(cycle: Cycle, tree: Digest) -> Manifest:

@@ -15,14 +15,14 @@ class BoundPort:
     """A port's implementation, named and not yet loaded.
 
     Attributes:
-        target: `module:Class`.
-        code_version: declared version of the implementation's code; part of the step's key.
+        target: `module:Class`; the module's code is part of the step's key.
         arguments: constructor arguments; places and handles, so they are in no key.
+        keyed: False for what starts the work elsewhere and makes no byte of the result itself.
     """
 
     target: str
-    code_version: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    keyed: bool = True
 
     def load(self) -> Any:
         """Import the implementation and construct it.
@@ -45,12 +45,12 @@ class BoundStep:
     Attributes:
         step: the declared step.
         ports: port name to implementation.
-        workers: modules that worker processes of this step run, with their declared versions.
+        workers: modules that worker processes of this step run; their code is part of the key.
     """
 
     step: Step
     ports: Mapping[str, BoundPort] = field(default_factory=dict)
-    workers: Mapping[str, str] = field(default_factory=dict)
+    workers: tuple[str, ...] = ()
 
     def load_ports(self) -> dict[str, Any]:
         """Construct every port."""

@@ -15,7 +15,7 @@ from ftpipeline import digest
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundStep
 from ftpipeline.engine.key import step_key, typed
-from ftpipeline.engine.versions import code_fingerprint, environment_fingerprint, libraries
+from ftpipeline.engine.identity import Identity, identify
 from ftpipeline.errors import CorruptArtifactError, StoreError
 from ftpipeline.records import Action, Facts, LineageRecord, RunContext, StepKind, StepObserver, StepResult
 from ftpipeline.store.home import Store
@@ -42,10 +42,9 @@ class Call:
     manifest: Digest | None = None
     check: Check | None = None
 
-    def key(self) -> Digest:
+    def key(self, identity: Identity) -> Digest:
         """Return the step key."""
-        code, environment = code_fingerprint(self.bound), environment_fingerprint(self.bound)
-        return step_key(self.bound.step.name, code, self.inputs, self.params, environment)
+        return step_key(self.bound.step.name, identity.code, self.inputs, self.params, identity.environment)
 
 
 class Runner:
@@ -65,14 +64,15 @@ class Runner:
             FtpipelineError: whatever the step refuses.
         """
         started = time.monotonic()
-        key = call.key()
+        identity = identify(call.bound, self._store.home.cache)
+        key = call.key(identity)
         known = self._store.results.find(key)
         if known is not None and self._store.trees.is_present(known.output):
             result = self._result(known, Action.REUSED, started)
         else:
             self._refuse_to_refetch(call, known)
             self._observer.started(call.bound.step.name)
-            result = self._result(self._execute(call, key, run), Action.EXECUTED, started)
+            result = self._result(self._execute(call, key, identity, run), Action.EXECUTED, started)
         self._observer.finished(result)
         return result
 
@@ -85,7 +85,7 @@ class Runner:
         if known is not None and call.bound.step.kind is StepKind.SOURCE:
             raise CorruptArtifactError(known.output, "missing objects and was frozen from a source that moves on")
 
-    def _execute(self, call: Call, key: Digest, run: RunContext) -> LineageRecord:
+    def _execute(self, call: Call, key: Digest, identity: Identity, run: RunContext) -> LineageRecord:
         started, cpu = datetime.now(UTC), _cpu_seconds()
         with self._workspace() as workspace:
             facts = self._call_step(call, workspace)
@@ -97,7 +97,7 @@ class Runner:
             LineageRecord(
                 step=call.bound.step.name,
                 key=key,
-                code=code_fingerprint(call.bound),
+                code=identity.code,
                 inputs=dict(call.inputs),
                 params={"typed": typed(call.params), "plain": _plain(call.params)},
                 output=output,
@@ -107,8 +107,10 @@ class Runner:
                 started=started,
                 finished=datetime.now(UTC),
                 cpu_seconds=_cpu_seconds() - cpu,
-                libraries=libraries(call.bound),
+                environment=identity.environment,
+                libraries=identity.libraries,
                 manifest=call.manifest,
+                escalations=identity.escalations,
             )
         )
 

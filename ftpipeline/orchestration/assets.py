@@ -7,15 +7,18 @@ import dagster as dg
 
 from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.stages import BY_NAME, STAGES, Stage, run_stage
+from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort
 from ftpipeline.errors import FtpipelineError
 from ftpipeline.orchestration.checks import check_specs, results_of_checks
 from ftpipeline.orchestration.io_manager import parent_runs
+from ftpipeline.orchestration.metadata import Metadata
 from ftpipeline.orchestration.observe import LogObserver, Observers
 from ftpipeline.orchestration.present import present
+from ftpipeline.orchestration.trail import source, trail
 from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.pipeline import Pipeline
-from ftpipeline.records import ArtifactRef, RunContext
+from ftpipeline.records import ArtifactRef, RunContext, StepResult
 from ftpipeline.weeks import DAYS
 
 IO_MANAGER = "artifact_io_manager"
@@ -109,9 +112,11 @@ def _materialise(
     workbench: Workbench,
     inputs: Mapping[str, ArtifactRef],
 ) -> dg.MaterializeResult[ArtifactRef]:
+    digests = {name: ref.digest for name, ref in inputs.items()}
     try:
         cycle = _cycle(context, pipeline, workbench)
-        result = run_stage(cycle, stage, _run(context, pipeline), {name: ref.digest for name, ref in inputs.items()})
+        result = run_stage(cycle, stage, _run(context, pipeline), digests)
+        metadata = present(stage.name, result, _origin(context, cycle, stage, result, digests))
     except FtpipelineError as error:
         raise dg.Failure(
             str(error), {"error": type(error).__name__, "exit_code": error.exit_code}, allow_retries=False
@@ -120,14 +125,26 @@ def _materialise(
     return dg.MaterializeResult(
         value=ArtifactRef(result.output),
         data_version=dg.DataVersion(result.output),
-        metadata=present(stage.name, result),
+        metadata=metadata,
         check_results=results_of_checks(stage.name, result),
     )
 
 
+def _origin(
+    context: dg.AssetExecutionContext, cycle: Cycle, stage: Stage, result: StepResult, inputs: Mapping[str, Digest]
+) -> Metadata:
+    """Return where a stage's output comes from, for the stages that people ask it of."""
+    if stage.name == "snapshot":
+        return source(cycle.store, result.output)
+    if stage.name == "register":
+        keys = {each.name: asset_key(cycle.pipeline, each) for each in STAGES}
+        return trail(cycle.store, result.output, inputs, keys, context.partition_key)
+    return {}
+
+
 def _cycle(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Workbench) -> Cycle:
     heard = [LogObserver(context.log)] + ([workbench.observer] if workbench.observer is not None else [])
-    launcher = BoundPort("ftpipeline.orchestration.launchers:PipesLauncher", "1", {"context": context})
+    launcher = BoundPort("ftpipeline.orchestration.launchers:PipesLauncher", {"context": context}, keyed=False)
     return Cycle(pipeline, workbench.store, Observers(heard), launcher)
 
 

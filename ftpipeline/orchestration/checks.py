@@ -1,11 +1,12 @@
 """Asset checks: what people see. What is enforced is enforced inside the step that consumes the artifact."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import dagster as dg
 
-from ftpipeline.orchestration.present import metadata_value
+from ftpipeline.orchestration.metadata import Metadata, facts
+from ftpipeline.orchestration.present import leakage
 from ftpipeline.records import Facts, StepResult, Verdict
 
 _GOOD = (Verdict.PASS, Verdict.FIRST_RELEASE, Verdict.ALREADY_PRODUCTION)
@@ -13,34 +14,42 @@ _GOOD = (Verdict.PASS, Verdict.FIRST_RELEASE, Verdict.ALREADY_PRODUCTION)
 
 @dataclass(frozen=True)
 class Check:
-    """A question about a stage's facts."""
+    """A question about a stage's facts.
+
+    Attributes:
+        name: of the check.
+        about: what is true where it passes.
+        passed: answers it.
+        shows: what a person sees beside the answer.
+    """
 
     name: str
     about: str
     passed: Callable[[Facts], bool]
-    shown: tuple[str, ...]
+    shows: Callable[[Facts], Metadata]
 
 
-CHECKS: dict[str, Check] = {
+CHECKS: Mapping[str, Check] = {
     "split": Check(
         "no_leak_left",
         "No train row is a copy of a validation or eval row.",
-        lambda facts: facts["leakage"]["verdict"] in ("clean", "dropped"),
-        ("leakage", "leaked"),
+        lambda split: split["leakage"]["verdict"] in ("clean", "dropped"),
+        leakage,
     ),
     "gate": Check(
         "gate_passed",
         "The exported candidate is good enough to replace production.",
-        lambda facts: Verdict(facts["verdict"]) in _GOOD,
-        ("verdict", "reasons"),
+        lambda gate: Verdict(gate["verdict"]) in _GOOD,
+        lambda gate: facts({name: gate[name] for name in ("verdict", "reasons")}),
     ),
     "register": Check(
         "not_rejected",
         "The entry stands in a stage that can be promoted.",
-        lambda facts: facts["stage"] != "rejected",
-        ("stage", "reasons"),
+        lambda entry: entry["stage"] != "rejected",
+        lambda entry: facts({name: entry[name] for name in ("stage", "reasons")}),
     ),
 }
+"""One check of a stage at most."""
 
 
 def check_specs(key: dg.AssetKey, stage: str) -> Sequence[dg.AssetCheckSpec]:
@@ -54,8 +63,11 @@ def results_of_checks(stage: str, result: StepResult) -> Sequence[dg.AssetCheckR
     check = CHECKS.get(stage)
     if check is None:
         return []
-    shown = {name: metadata_value(result.facts[name]) for name in check.shown}
-    passed = check.passed(result.facts)
     return [
-        dg.AssetCheckResult(passed=passed, check_name=check.name, severity=dg.AssetCheckSeverity.ERROR, metadata=shown)
+        dg.AssetCheckResult(
+            passed=check.passed(result.facts),
+            check_name=check.name,
+            severity=dg.AssetCheckSeverity.ERROR,
+            metadata=check.shows(result.facts),
+        )
     ]

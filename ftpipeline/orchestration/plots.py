@@ -1,11 +1,17 @@
 """Small plots as SVG, inlined in markdown: the UI renders them where a person looks at an asset."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 260, 44
 _COLOURS = ("#4f46e5", "#d97706", "#059669")
+_RIGHT, _WRONG = _COLOURS[2], _COLOURS[1]
+_NAME_LENGTH, _LETTER_WIDTH = 28, 6.2
+_BAR, _BAR_WIDTH = 18, 380
+_CELL_MIN, _CELL_MAX, _CELL_WITH_COUNT, _MATRIX_WIDTH = 8, 40, 24, 900
+
+Point = tuple[float, float]
 
 
 def inline(svg: str, alt: str) -> str:
@@ -13,8 +19,8 @@ def inline(svg: str, alt: str) -> str:
     return f"![{alt}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
 
 
-def curves(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str) -> str:
-    """Draw lines of (x, y) points, all finite.
+def curves(series: Mapping[str, Sequence[Point]], x_label: str) -> str:
+    """Draw lines of (x, y) points, all finite; a single point is drawn as a dot.
 
     Args:
         series: name to points; an empty series is left out.
@@ -23,52 +29,87 @@ def curves(series: Mapping[str, Sequence[tuple[float, float]]], x_label: str) ->
     drawn = {name: points for name, points in series.items() if points}
     if not drawn:
         return _svg([_text(_WIDTH / 2, _HEIGHT / 2, "nothing was measured", "middle")], _WIDTH, _HEIGHT)
-    xs = [x for points in drawn.values() for x, _ in points]
-    ys = [y for points in drawn.values() for _, y in points]
-    (left, right), (low, high) = _range(xs), _range(ys)
+    left, right = _range([x for points in drawn.values() for x, _ in points])
+    low, high = _range([y for points in drawn.values() for _, y in points])
 
-    def place(x: float, y: float) -> str:
-        across = _MARGIN + (x - left) / (right - left) * (_WIDTH - 2 * _MARGIN)
-        down = _HEIGHT - _MARGIN - (y - low) / (high - low) * (_HEIGHT - 2 * _MARGIN)
-        return f"{across:.1f},{down:.1f}"
+    def place(point: Point) -> Point:
+        across = _MARGIN + (point[0] - left) / (right - left) * (_WIDTH - 2 * _MARGIN)
+        return across, _HEIGHT - _MARGIN - (point[1] - low) / (high - low) * (_HEIGHT - 2 * _MARGIN)
 
     parts = [_axes(left, right, low, high, x_label)]
     for index, (name, points) in enumerate(drawn.items()):
         colour = _COLOURS[index % len(_COLOURS)]
-        line = " ".join(place(x, y) for x, y in points)
-        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>')
+        parts.append(_line([place(point) for point in points], colour))
         parts.append(_text(_MARGIN + 8 + 120 * index, 18, name, "start", colour))
     return _svg(parts, _WIDTH, _HEIGHT)
 
 
-def heatmap(labels: Sequence[str], counts: Mapping[tuple[str, str], int], columns: Sequence[str]) -> str:
-    """Draw a confusion matrix: a row an expected label, a column an answer, darker with the row's share.
+def bars(counts: Mapping[str, int]) -> str:
+    """Draw a horizontal bar for each name, the largest count first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    start, scale = _room_for(counts), _BAR_WIDTH / max([1, *counts.values()])
+    parts = []
+    for index, (name, count) in enumerate(ordered):
+        top = index * _BAR
+        parts.append(_text(start - 6, top + 13, name[:_NAME_LENGTH], "end"))
+        parts.append(_rectangle(start, top + 2, count * scale, _BAR - 4, _COLOURS[0]))
+        parts.append(_text(start + count * scale + 4, top + 13, str(count), "start"))
+    return _svg(parts, start + _BAR_WIDTH + 60, _BAR * len(ordered) + 4)
+
+
+def heatmap(counts: Mapping[tuple[str, str], int]) -> str:
+    """Draw a confusion matrix: a row an expected answer, a column an answer given, darker with the row's share.
 
     Args:
-        labels: rows, in order.
-        counts: (expected, answer) to count.
-        columns: answers, in order.
+        counts: (expected, answer) to count; pairs that never occurred may be missing.
     """
-    cell = max(6, min(22, 900 // max(len(columns), 1)))
-    margin = 190
+    rows = sorted({expected for expected, _ in counts})
+    columns = [*rows, *sorted({answer for _, answer in counts} - set(rows))]
+    cell = max(_CELL_MIN, min(_CELL_MAX, _MATRIX_WIDTH // max(len(columns), 1)))
+    size, left, top = min(11, cell), _room_for(rows), _room_for(columns)
     parts = []
-    for row, expected in enumerate(labels):
-        total = sum(counts.get((expected, answer), 0) for answer in columns)
-        parts.append(_text(margin - 6, row * cell + cell - 3, expected[:28], "end", size=min(11, cell)))
-        for column, answer in enumerate(columns):
-            if count := counts.get((expected, answer), 0):
-                title = escape(f"{expected} answered {answer}: {count} of {total}")
-                colour = _COLOURS[2] if expected == answer else _COLOURS[1]
-                parts.append(
-                    f'<rect x="{margin + column * cell}" y="{row * cell}" width="{cell - 1}" height="{cell - 1}" '
-                    f'fill="{colour}" fill-opacity="{0.15 + 0.85 * count / total:.2f}"><title>{title}</title></rect>'
-                )
-    return _svg(parts, margin + cell * len(columns) + 10, cell * len(labels) + 10)
+    for index, answer in enumerate(columns):
+        x = left + index * cell + cell / 2 + size / 3
+        parts.append(_text(x, top - 6, answer[:_NAME_LENGTH], "start", size=size, turned=True))
+    for index, expected in enumerate(rows):
+        y = top + index * cell
+        parts.append(_text(left - 6, y + (cell + size) / 2 - 1, expected[:_NAME_LENGTH], "end", size=size))
+        parts += _cells(expected, [counts.get((expected, answer), 0) for answer in columns], columns, cell, (left, y))
+    bottom = top + cell * len(rows)
+    parts.append(_text(4, bottom + 16, "rows: expected, columns: answered", "start"))
+    return _svg(parts, max(left + cell * len(columns) + 10, 220), bottom + 24)
+
+
+def _cells(expected: str, counts: Sequence[int], columns: Sequence[str], cell: int, corner: Point) -> list[str]:
+    """One row of a confusion matrix, with its counts where there is room for them."""
+    parts = []
+    for index, (answer, count) in enumerate(zip(columns, counts, strict=True)):
+        if not count:
+            continue
+        x, y = corner[0] + index * cell, corner[1]
+        title = f"{expected} answered {answer}: {count} of {sum(counts)}"
+        colour, share = _RIGHT if expected == answer else _WRONG, count / sum(counts)
+        parts.append(_rectangle(x, y, cell - 1, cell - 1, colour, 0.15 + 0.85 * share, title))
+        if cell >= _CELL_WITH_COUNT:
+            parts.append(_text(x + cell / 2, y + cell / 2 + 4, str(count), "middle", "#0f172a"))
+    return parts
+
+
+def _room_for(names: Iterable[str]) -> float:
+    """Return the width that names take, in pixels."""
+    return 16 + _LETTER_WIDTH * min(_NAME_LENGTH, max(map(len, names), default=0))
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _line(points: Sequence[Point], colour: str) -> str:
+    if len(points) == 1:
+        return f'<circle cx="{points[0][0]:.1f}" cy="{points[0][1]:.1f}" r="5" fill="{colour}"/>'
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    return f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{line}"/>'
 
 
 def _axes(left: float, right: float, low: float, high: float, x_label: str) -> str:
@@ -84,9 +125,21 @@ def _axes(left: float, right: float, low: float, high: float, x_label: str) -> s
     return lines + "".join(texts)
 
 
-def _text(x: float, y: float, text: str, anchor: str, colour: str = "#475569", size: int = 11) -> str:
+def _rectangle(
+    x: float, y: float, width: float, height: float, colour: str, opacity: float = 1.0, title: str = ""
+) -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" font-family="sans-serif" '
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}" '
+        f'fill-opacity="{opacity:.2f}"><title>{escape(title)}</title></rect>'
+    )
+
+
+def _text(
+    x: float, y: float, text: str, anchor: str, colour: str = "#475569", size: int = 11, *, turned: bool = False
+) -> str:
+    turn = f'transform="rotate(-90 {x:.1f} {y:.1f})" ' if turned else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" {turn}text-anchor="{anchor}" font-size="{size}" font-family="sans-serif" '
         f'fill="{colour}">{escape(text)}</text>'
     )
 

@@ -1,113 +1,140 @@
-"""A stage's facts as Dagster metadata: numbers as numbers, counts as tables, curves and confusions as pictures."""
+"""A stage's facts as Dagster metadata: what a person looks for first, then the rest, digests and keys last."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
 
 from ftpipeline.orchestration import plots
-from ftpipeline.records import StepResult
+from ftpipeline.orchestration.metadata import Metadata, fact, facts, table
+from ftpipeline.records import Facts, StepResult
 
-Metadata = dict[str, dg.MetadataValue[Any]]
-
-_PICTURED = frozenset({"loss_curve", "confusion", "evaluations", "manifest"})  # shown in a form of their own
+_WORST_WEIGHTS = 5
 
 
-def present(stage: str, result: StepResult) -> Metadata:
-    """Return what the UI shows of a finished stage."""
-    shown: Metadata = {
+def present(stage: str, result: StepResult, origin: Metadata) -> Metadata:
+    """Return what the UI shows of a finished stage.
+
+    Args:
+        stage: name of the stage.
+        result: its outcome.
+        origin: where the output comes from; shown after what the stage says itself.
+    """
+    view = _VIEWS.get(stage, _PLAIN)
+    rest = {name: value for name, value in result.facts.items() if name not in view.takes}
+    return {
+        **view.shows(result.facts),
+        **origin,
+        **facts(rest),
         "action": dg.MetadataValue.text(str(result.action)),
+        "seconds of this run": dg.MetadataValue.float(round(result.seconds, 3)),
         "digest": dg.MetadataValue.text(result.output),
         "step key": dg.MetadataValue.text(result.key),
-        "seconds": dg.MetadataValue.float(round(result.seconds, 3)),
     }
-    for name, value in result.facts.items():
-        if name not in _PICTURED and value is not None:
-            shown[name.replace("_", " ")] = metadata_value(value)
-    return shown | _PICTURES.get(stage, _nothing)(result.facts)
 
 
-def metadata_value(value: Any) -> dg.MetadataValue[Any]:
-    """Return one fact in the form that the UI renders best."""
-    if isinstance(value, bool):
-        return dg.MetadataValue.bool(value)
-    if isinstance(value, int):
-        return dg.MetadataValue.int(value)
-    if isinstance(value, float):
-        return dg.MetadataValue.float(value)
-    if isinstance(value, str):
-        return dg.MetadataValue.text(value)
-    rows = _rows(value)
-    return table(rows) if rows else dg.MetadataValue.json(value)
+@dataclass(frozen=True)
+class _View:
+    """How a stage shows some of its facts; those that it does not take are shown one by one."""
+
+    shows: Callable[[Facts], Metadata]
+    takes: frozenset[str]
 
 
-def _rows(value: Any) -> list[dict[str, Any]]:
-    """Return a mapping of scalars, or a list of flat records, as table rows; nothing where it is neither."""
-    if isinstance(value, Mapping) and all(_scalar(item) for item in value.values()):
-        return [{"name": str(key), "value": item} for key, item in value.items()]
-    if isinstance(value, Sequence) and all(isinstance(item, Mapping) for item in value):
-        flat = [dict(item) for item in value]
-        return flat if all(_scalar(cell) for row in flat for cell in row.values()) else []
-    return []
+def _rows_kept(facts: Facts) -> Metadata:
+    labels: Mapping[str, int] = facts["labels"]
+    picture = plots.inline(plots.bars(labels), "label distribution")
+    return {"label distribution": dg.MetadataValue.md(picture), "labels": fact("labels", labels)}
 
 
-def _scalar(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float)
+def _split(facts: Facts) -> Metadata:
+    by_label = {row["label"]: row["train"] for row in facts["labels"]}
+    picture = plots.inline(plots.bars(by_label), "training rows by label")
+    missing = [{"part": part, "label": label} for part, labels in facts["missing_labels"].items() for label in labels]
+    return {
+        **leakage(facts),
+        "label distribution": dg.MetadataValue.md(picture),
+        "labels": table(facts["labels"], ("label", "train", "validation")),
+        "missing labels": table(missing),
+    }
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> dg.TableMetadataValue:
-    """Return rows as a table; every cell is text, so that one column may hold numbers and words."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    records = [{name: _cell(row.get(name)) for name in columns} for row in rows]
-    return dg.MetadataValue.table(
-        records=[dg.TableRecord(record) for record in records],
-        schema=dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in columns]),
-    )
+def leakage(facts: Facts) -> Metadata:
+    """Return what a split found that train rows share with validation and eval rows."""
+    found = facts["leakage"]
+    return {
+        "leakage": dg.MetadataValue.text(f"{found['verdict']} ({found['method']}, threshold {found['threshold']})"),
+        "leaked": dg.MetadataValue.int(facts["leaked"]),
+        "leaks": table(facts["leaks"], ("eval_set", "rows_checked", "leaked")),
+    }
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
+def _train(facts: Facts) -> Metadata:
+    losses = [(float(step), float(loss)) for step, loss in facts["loss_curve"]]
+    validation = [(float(facts["steps"]), float(facts["validation"]["loss"]))]
+    drawn = plots.curves({"training loss": losses, "validation loss at the end": validation}, "optimizer step")
+    return {"loss curve": dg.MetadataValue.md(plots.inline(drawn, "loss curve"))}
 
 
-def _nothing(facts: Mapping[str, Any]) -> Metadata:
-    return {}
+def _export(facts: Facts) -> Metadata:
+    if "quantization_errors" not in facts:  # the served file keeps the trained precision
+        return {}
+    errors = sorted(facts["quantization_errors"].items(), key=lambda item: -item[1])
+    return {"largest quantization errors": fact("quantization_errors", dict(errors[:_WORST_WEIGHTS]))}
 
 
-def _train(facts: Mapping[str, Any]) -> Metadata:
-    points = [(float(point[0]), float(point[1])) for point in facts["loss_curve"]]
-    picture = plots.inline(plots.curves({"training loss": points}, "optimizer step"), "loss curve")
-    return {"loss curve": dg.MetadataValue.md(picture)}
-
-
-def _evaluate(facts: Mapping[str, Any]) -> Metadata:
+def _evaluate(facts: Facts) -> Metadata:
     rows = [
-        {"artifact": side.partition("_")[0], "set": side.partition("_")[2], **report["metrics"], **report["counts"]}
+        {
+            "artifact": side.partition("_")[0],
+            "eval set": side.partition("_")[2],
+            **report["metrics"],
+            **report["counts"],
+        }
         for side, report in facts["evaluations"].items()
     ]
-    counts = {(row["expected"], row["predicted"]): row["count"] for row in facts["confusion"]}
-    expected = sorted({pair[0] for pair in counts})
-    answers = [*expected, *sorted({pair[1] for pair in counts} - set(expected))]
-    picture = plots.inline(plots.heatmap(expected, counts, answers), "confusion matrix")
-    return {"scores": table(rows), "confusion": dg.MetadataValue.md(picture)}
+    counts = {(cell["expected"], cell["predicted"]): cell["count"] for cell in facts["confusion"]}
+    picture = plots.inline(plots.heatmap(counts), "confusion matrix of the candidate on the task set")
+    return {"scores": table(rows, ("artifact", "eval set", "macro_f1")), "confusion": dg.MetadataValue.md(picture)}
 
 
-def _manifest(facts: Mapping[str, Any]) -> Metadata:
+def _manifest(facts: Facts) -> Metadata:
     return {"manifest": dg.MetadataValue.json(facts["manifest"])}
 
 
-def _gate(facts: Mapping[str, Any]) -> Metadata:
-    candidate, production = facts["metrics"]["candidate"], facts["metrics"]["production"] or {}
+def _gate(facts: Facts) -> Metadata:
+    metrics: Mapping[str, Mapping[str, Any] | None] = facts["metrics"]
+    candidate, production = metrics["candidate"] or {}, metrics["production"] or {}
     rows = [
-        {"metric": role, "candidate": value, "production": production.get(role), **_difference(facts, role)}
+        {
+            "eval set": role,
+            "candidate": value,
+            "production": production.get(role),
+            "difference": facts["differences"].get(role),
+        }
         for role, value in candidate.items()
     ]
-    return {"comparison": table(rows)}
+    return {
+        "verdict": dg.MetadataValue.text(facts["verdict"]),
+        "comparison": table(rows),
+        "reasons": fact("reasons", facts["reasons"]),
+    }
 
 
-def _difference(facts: Mapping[str, Any], role: str) -> dict[str, Any]:
-    return {"difference": facts["differences"].get(role)}
+def _register(facts: Facts) -> Metadata:
+    return {name: fact(name, facts[name]) for name in ("name", "stage", "verdict", "reasons")}
 
 
-_PICTURES = {"train": _train, "evaluate": _evaluate, "manifest": _manifest, "gate": _gate}
+_PLAIN = _View(lambda facts: {}, frozenset())
+_VIEWS: Mapping[str, _View] = {
+    "snapshot": _View(_rows_kept, frozenset({"labels"})),
+    "curate": _View(_rows_kept, frozenset({"labels"})),
+    "split": _View(_split, frozenset({"leakage", "leaked", "leaks", "labels", "missing_labels"})),
+    "manifest": _View(_manifest, frozenset({"manifest"})),
+    "train": _View(_train, frozenset({"loss_curve"})),
+    "export": _View(_export, frozenset({"quantization_errors"})),
+    "evaluate": _View(_evaluate, frozenset({"evaluations", "confusion", "metrics"})),
+    "gate": _View(_gate, frozenset({"verdict", "metrics", "differences", "reasons"})),
+    "register": _View(_register, frozenset({"name", "stage", "verdict", "reasons", "artifact", "manifest"})),
+}

@@ -70,6 +70,11 @@ class Home:
         return self.store_root / "scratch"
 
     @property
+    def cache(self) -> Path:
+        """Folder of facts that can be found out again at any time."""
+        return self.root / "cache"
+
+    @property
     def database_url(self) -> str:
         """URL of the database; it may hold a password, so it is never shown."""
         default = URL.create("sqlite", database=str(self.root / "ftpipeline.db"))

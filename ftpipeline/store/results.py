@@ -88,7 +88,9 @@ def _to_row(record: LineageRecord) -> dict[str, Any]:
         "started": _utc(record.started, record.step),
         "finished": _utc(record.finished, record.step),
         "cpu_seconds": record.cpu_seconds,
+        "environment": record.environment,
         "libraries": _json(record.libraries),
+        "escalations": canonical_json(record.escalations).decode(),
     }
 
 
@@ -107,7 +109,9 @@ def _from_row(row: Row[Any]) -> LineageRecord:
         started=datetime.fromisoformat(row.started),
         finished=datetime.fromisoformat(row.finished),
         cpu_seconds=row.cpu_seconds,
+        environment=row.environment,
         libraries=json.loads(row.libraries),
+        escalations=tuple(json.loads(row.escalations)),
     )
 
 

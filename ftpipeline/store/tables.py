@@ -38,7 +38,9 @@ step_results = Table(
     Column("started", String, nullable=False),
     Column("finished", String, nullable=False),
     Column("cpu_seconds", Float, nullable=False),
+    Column("environment", String(71), nullable=False),
     Column("libraries", Text, nullable=False),
+    Column("escalations", Text, nullable=False),
     Index("step_results_output", "output"),
 )
 

@@ -1,13 +1,13 @@
 """The runner: a hit loads nothing, a miss commits everything or nothing, a frozen source is never asked again."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort, BoundStep
+from ftpipeline.engine.identity import identify
 from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.errors import (
     CanonicalFormError,
@@ -17,59 +17,11 @@ from ftpipeline.errors import (
     MissingDependencyError,
     StepDefinitionError,
 )
-from ftpipeline.records import Action, Facts, RunContext, StepKind, StepResult, step
+from ftpipeline.records import Action, Facts, RunContext, StepResult
 from ftpipeline.store.home import Store
+from ftpipeline_tests.engine.sample_steps import Word, copy, copy_v2, infinite, needy, ported, source, spoiled
 
 RUN = RunContext("run-1", "tests")
-
-
-@step("copy", code_version="1")
-def copy(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
-    text = "".join((inputs[name] / "text.txt").read_text() for name in sorted(inputs))
-    (out / "text.txt").write_text(text + params["add"])
-    return {"length": len(text) + len(params["add"])}
-
-
-@step("copy", code_version="2")
-def copy_v2(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
-    return copy.function(inputs, params, out)
-
-
-@step("copy", code_version="1", kind=StepKind.SOURCE)
-def source(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
-    return copy.function(inputs, params, out)
-
-
-@step("spoiled", code_version="1")
-def spoiled(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
-    (out / "half.txt").write_text("half")
-    raise EmptyResultError("no row is left; widen the window")
-
-
-@step("infinite", code_version="1")
-def infinite(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
-    return {"loss": float("inf")}
-
-
-@step("ported", code_version="1")
-def ported(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, port: Any, progress: Any) -> Facts:
-    progress(1, 2, "half way")
-    return {"port": port.word}
-
-
-@step("needy", code_version="1", distributions=["no-such-distribution"])
-def needy(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
-    return {}
-
-
-class Word:
-    """A port that counts how often it was made."""
-
-    made = 0
-
-    def __init__(self, word: str) -> None:
-        Word.made += 1
-        self.word = word
 
 
 class Heard:
@@ -92,6 +44,10 @@ def _run(store: Store, bound: BoundStep, inputs: Mapping[str, Digest] | None = N
     return Runner(store, Heard()).run(Call(bound, inputs or {}, params), RUN)
 
 
+def _key(store: Store, bound: BoundStep, **params: Any) -> Digest:
+    return Call(bound, {}, params).key(identify(bound, store.home.cache))
+
+
 def test_the_second_call_is_reused_with_the_same_output_and_facts(store: Store) -> None:
     first = _run(store, BoundStep(copy), add="a")
     second = _run(store, BoundStep(copy), add="a")
@@ -102,29 +58,28 @@ def test_the_second_call_is_reused_with_the_same_output_and_facts(store: Store) 
 
 def test_code_version_inputs_params_and_ports_each_make_another_key(store: Store) -> None:
     base = _run(store, BoundStep(copy), add="a")
-    port = BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "x"})
-    newer = BoundPort("ftpipeline_tests.engine.test_runner:Word", "2", {"word": "x"})
+    port = BoundPort("ftpipeline_tests.engine.sample_steps:Word", {"word": "x"})
+    other = BoundPort("ftpipeline_tests.engine.sample_steps:Other", {"word": "x"})
     keys = {
         base.key,
         _run(store, BoundStep(copy_v2), add="a").key,
         _run(store, BoundStep(copy), add="b").key,
         _run(store, BoundStep(copy), {"i": base.output}, add="a").key,
-        Call(BoundStep(copy, {"port": port}), {}, {"add": "a"}).key(),
-        Call(BoundStep(copy, {"port": newer}), {}, {"add": "a"}).key(),
-        Call(BoundStep(copy, workers={"worker": "1"}), {}, {"add": "a"}).key(),
+        _key(store, BoundStep(copy, {"port": port}), add="a"),
+        _key(store, BoundStep(copy, {"port": other}), add="a"),
+        _key(store, BoundStep(copy, workers=("ftpipeline.weeks",)), add="a"),
     }
     assert len(keys) == 7
 
 
-def test_the_place_of_a_port_is_in_no_key() -> None:
-    here = BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "here"})
-    there = BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "there"})
-    one, other = (Call(BoundStep(ported, {"port": port}), {}, {}) for port in (here, there))
-    assert one.key() == other.key()
+def test_the_place_of_a_port_is_in_no_key(store: Store) -> None:
+    here = BoundPort("ftpipeline_tests.engine.sample_steps:Word", {"word": "here"})
+    there = BoundPort("ftpipeline_tests.engine.sample_steps:Word", {"word": "there"})
+    assert _key(store, BoundStep(ported, {"port": here})) == _key(store, BoundStep(ported, {"port": there}))
 
 
 def test_a_hit_constructs_no_port_and_shows_no_start(store: Store) -> None:
-    bound = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.test_runner:Word", "1", {"word": "w"})})
+    bound = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.sample_steps:Word", {"word": "w"})})
     heard = Heard()
     runner = Runner(store, heard)
     Word.made = 0
@@ -138,10 +93,9 @@ def test_a_hit_constructs_no_port_and_shows_no_start(store: Store) -> None:
 def test_a_step_that_fails_leaves_no_result_and_no_workspace(
     store: Store, failing: Any, error: type[Exception]
 ) -> None:
-    call = Call(BoundStep(failing), {}, {})
     with pytest.raises(error):
-        Runner(store, Heard()).run(call, RUN)
-    assert store.results.find(call.key()) is None
+        _run(store, BoundStep(failing))
+    assert store.results.find(_key(store, BoundStep(failing))) is None
     assert list(store.home.scratch.iterdir()) == []
 
 
@@ -152,7 +106,7 @@ def test_an_output_that_the_caller_refuses_is_not_recorded(store: Store) -> None
     call = Call(BoundStep(copy), {}, {"add": "a"}, check=refuse)
     with pytest.raises(LeakageError):
         Runner(store, Heard()).run(call, RUN)
-    assert store.results.find(call.key()) is None
+    assert store.results.find(_key(store, BoundStep(copy), add="a")) is None
 
 
 def test_a_pure_result_that_lost_its_bytes_is_made_again(store: Store) -> None:
@@ -183,6 +137,6 @@ def test_the_lineage_of_a_put_names_code_inputs_params_and_run(store: Store) -> 
 def test_a_missing_distribution_and_a_missing_port_are_named(store: Store) -> None:
     with pytest.raises(MissingDependencyError, match="no-such-distribution"):
         _run(store, BoundStep(needy))
-    gone = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.test_runner:Gone", "1")})
+    gone = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.sample_steps:Gone")})
     with pytest.raises(StepDefinitionError, match="Gone"):
         _run(store, gone)

@@ -126,9 +126,19 @@ def test_the_same_inputs_give_the_same_bytes(artifact: Path, eval_set: Path, tmp
     assert first == second
 
 
-def test_an_artifact_of_other_labels_is_refused(artifact: Path, eval_set: Path, tmp_path: Path) -> None:
+def test_an_artifact_that_answers_an_undeclared_label_is_refused(
+    artifact: Path, eval_set: Path, tmp_path: Path
+) -> None:
     with pytest.raises(LabelError, match="not declared"):
-        run(artifact, eval_set, tmp_path / "out", labels=sorted(LABELS, reverse=True))
+        run(artifact, eval_set, tmp_path / "out", labels=[*LABELS[1:], "another"])
+
+
+def test_an_older_artifact_is_measured_on_labels_it_does_not_know(
+    artifact: Path, eval_set: Path, tmp_path: Path
+) -> None:
+    same = run(artifact, eval_set, tmp_path / "same")
+    grown = run(artifact, eval_set, tmp_path / "grown", labels=[*LABELS, "new"])
+    assert grown["score"] == same["score"]
 
 
 def test_an_artifact_that_was_never_calibrated_is_refused(artifact: Path, eval_set: Path, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_corrupt_tree_names_the_results_made_from_it(store: Store, tmp_path: P
     tree, output, now = store.trees.put(tmp_path / "in"), of_bytes(b"output"), datetime.now(UTC)
     key, code = of_bytes(b"key"), of_bytes(b"code")
     store.results.record(
-        LineageRecord("curate", key, code, {"snapshot": tree}, {}, output, {}, "run", "none", now, now, 0.0)
+        LineageRecord("curate", key, code, {"snapshot": tree}, {}, output, {}, "run", "none", now, now, 0.0, code)
     )
     store.blobs.path(of_bytes(b"rows")).unlink()
     with pytest.raises(CorruptArtifactError, match="missing") as caught:

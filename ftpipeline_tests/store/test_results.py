@@ -35,8 +35,10 @@ def result(key: str, *, output: str = "output", inputs: Mapping[str, str] | None
         started=NOON,
         finished=NOON + timedelta(microseconds=1),
         cpu_seconds=1.5,
+        environment=digest("environment"),
         libraries={"duckdb": "2.0.1"},
         manifest=digest("manifest"),
+        escalations=("module a: computed import",),
     )
     return replace(record, **rest)
 

@@ -33,7 +33,9 @@ def _create_results() -> None:
         sa.Column("started", sa.String, nullable=False),
         sa.Column("finished", sa.String, nullable=False),
         sa.Column("cpu_seconds", sa.Float, nullable=False),
+        sa.Column("environment", sa.String(71), nullable=False),
         sa.Column("libraries", sa.Text, nullable=False),
+        sa.Column("escalations", sa.Text, nullable=False),
     )
     op.create_index("step_results_output", "step_results", ["output"])
 

@@ -1,0 +1,151 @@
+"""Where modules stand on disk, found without importing them, and whose they are: the project's, or a distribution's."""
+
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+
+_INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
+_OWN_PACKAGE = __name__.partition(".")[0]
+_SUFFIXES = (".py", *EXTENSION_SUFFIXES)
+
+
+@dataclass(frozen=True)
+class Located:
+    """A module on disk.
+
+    Attributes:
+        name: dotted name.
+        path: its file; None for a namespace package.
+        folders: where its submodules stand; empty unless it is a package.
+    """
+
+    name: str
+    path: str | None
+    folders: tuple[str, ...] = ()
+
+
+class Finder:
+    """Finds modules of the project.
+
+    Attributes:
+        folders: folders that were listed; a new file in one of them can change what is found.
+    """
+
+    def __init__(self, roots: Iterable[str], project_roots: Iterable[Path] | None = None) -> None:
+        """Look for first-party code.
+
+        Args:
+            roots: dotted names of the modules that the closure starts from; their top-level packages are first-party.
+            project_roots: folders whose code is first-party, apart from what is installed in them.
+        """
+        self._located: dict[str, Located | None] = {}
+        self._listings: dict[str, frozenset[str]] = {}
+        self._project_roots = [os.path.realpath(root) for root in project_roots or ()]
+        self._tops = sorted({name.partition(".")[0] for name in roots})
+        self._packages = [place for top in {*self._tops, _OWN_PACKAGE} for place in _package_places(top)]
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Folders that were listed."""
+        return tuple(self._listings)
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """Folders that the project's code stands in, as paths in its values may begin."""
+        parents = [os.path.dirname(form) for place in self._packages for form in (place, os.path.realpath(place))]
+        return tuple(sorted({*self._project_roots, *parents} - {os.sep}))
+
+    def locate(self, name: str) -> Located | None:
+        """Return the first-party module called `name`; None if there is none, or it is not first-party."""
+        if name not in self._located:
+            self._located[name] = self._locate(name)
+        return self._located[name]
+
+    def project_modules(self) -> Iterator[Located]:
+        """Yield every module of the roots' top-level packages, and of those that stand in the project's folders."""
+        found = {entry.partition(".")[0] for folder in self._project_roots for entry in self._listing(folder)}
+        for top in sorted({*self._tops, *filter(str.isidentifier, found)}):
+            yield from self._below(top)
+
+    def _below(self, name: str) -> Iterator[Located]:
+        located = self.locate(name)
+        if located is None:
+            return
+        yield located
+        for folder in located.folders:
+            for entry in sorted(self._listing(folder)):
+                stem = entry.partition(".")[0]
+                if stem.isidentifier() and not entry.startswith("__"):
+                    yield from self._below(f"{name}.{stem}")
+
+    def _locate(self, name: str) -> Located | None:
+        parent, _, last = name.rpartition(".")
+        if not parent:
+            return self._locate_top(name)
+        package = self.locate(parent)
+        return self._search(name, last, package.folders) if package else None
+
+    def _locate_top(self, name: str) -> Located | None:
+        if name in sys.stdlib_module_names:
+            return None
+        spec = _spec_of(name)
+        if spec is None:
+            return None
+        folders = tuple(spec.submodule_search_locations or ())
+        located = Located(name, spec.origin if spec.has_location else None, folders)
+        places = [located.path] if located.path else list(located.folders)
+        return located if places and all(self._is_first_party(os.path.realpath(place)) for place in places) else None
+
+    def _search(self, name: str, last: str, folders: tuple[str, ...]) -> Located | None:
+        namespaces = []
+        for folder in folders:
+            entries = self._listing(folder)
+            inner = os.path.join(folder, last)
+            if last in entries and "__init__.py" in self._listing(inner):
+                return Located(name, os.path.join(inner, "__init__.py"), (inner,))
+            for suffix in _SUFFIXES:
+                if last + suffix in entries:
+                    return Located(name, inner + suffix)
+            if last in entries and os.path.isdir(inner):
+                namespaces.append(inner)
+        return Located(name, None, tuple(namespaces)) if namespaces else None
+
+    def _listing(self, folder: str) -> frozenset[str]:
+        if folder not in self._listings:
+            self._listings[folder] = frozenset(os.listdir(folder) if os.path.isdir(folder) else ())
+        return self._listings[folder]
+
+    def _is_first_party(self, path: str) -> bool:
+        for owned in [*self._project_roots, *map(os.path.realpath, self._packages)]:
+            if path == owned or path.startswith(owned + os.sep):
+                return not _INSTALLED_FOLDERS & set(path[len(owned) :].split(os.sep))
+        installed = any(path.startswith(folder + os.sep) for folder in _installed_folders())
+        return not installed and not _INSTALLED_FOLDERS & set(path.split(os.sep))
+
+
+def _package_places(top: str) -> list[str]:
+    spec = _spec_of(top)
+    if spec is None or top in sys.stdlib_module_names:
+        return []
+    places = [*(spec.submodule_search_locations or ())] or ([spec.origin] if spec.has_location else [])
+    return [place for place in places if place]
+
+
+def _spec_of(top: str) -> ModuleSpec | None:
+    try:
+        return find_spec(top)
+    except (ImportError, ValueError):  # ValueError: a loaded module without a spec, such as __main__
+        return None
+
+
+@cache
+def _installed_folders() -> tuple[str, ...]:
+    paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    return tuple({os.path.realpath(path) for path in [*paths, *site.getsitepackages(), site.getusersitepackages()]})
