@@ -65,7 +65,10 @@ def canonical_json(value: object) -> bytes:
         CanonicalFormError: a non-finite float, an int beyond 2^53, a key that is not text, or a type JSON lacks.
     """
     _check(value, "$")
-    return rfc8785.dumps(value)  # type: ignore[arg-type]  # _check has just narrowed it
+    try:
+        return rfc8785.dumps(value)  # type: ignore[arg-type]  # _check has just narrowed it
+    except rfc8785.CanonicalizationError as error:
+        raise CanonicalFormError(f"{error}; write it as text that UTF-8 can carry") from error
 
 
 def _check(value: object, where: str) -> None:
@@ -109,5 +112,5 @@ def parse_json(data: bytes) -> Any:
 
     try:
         return json.loads(data.decode("utf-8"), parse_constant=refuse, object_pairs_hook=unique)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CanonicalFormError(f"not strict JSON: {error}; write it again with a strict writer") from error

@@ -40,6 +40,32 @@ class CorruptArtifactError(VerdictError):
         )
 
 
+class QuarantinedError(VerdictError):
+    """An artifact is under quarantine, and no route may use it.
+
+    Attributes:
+        digest: the quarantined tree.
+    """
+
+    def __init__(self, digest: str, reason: str) -> None:
+        self.digest = digest
+        super().__init__(
+            f"artifact {digest} is quarantined ({reason}); use another one, or lift it with 'ftpipeline quarantine lift'"
+        )
+
+
+class VerificationError(VerdictError):
+    """A signed document, or something that it vouches for, does not verify.
+
+    Attributes:
+        where: what is wrong: the document, or the part of it that could be located.
+    """
+
+    def __init__(self, where: str, problem: str, remedy: str = "do not trust it; get it again from its signer") -> None:
+        self.where = where
+        super().__init__(f"{where} {problem}; {remedy}")
+
+
 class BaseModelMismatchError(VerdictError):
     """The base model's bytes are not the pinned ones."""
 
@@ -154,6 +180,10 @@ class StoreError(EnvironmentProblemError):
 
 class DatabaseError(EnvironmentProblemError):
     """The database cannot be opened, is locked, or has a schema this version does not know."""
+
+
+class LeaseLostError(EnvironmentProblemError):
+    """A lease was taken over by another process, or did not come free in time."""
 
 
 class SourceUnavailableError(EnvironmentProblemError):

@@ -36,7 +36,9 @@ class Step:
         kind: how the step is run.
         function: `function(inputs, params, out, **ports) -> Facts`; `inputs` maps input names to read-only folders,
             `out` is an empty folder whose content becomes the step's output.
-        distributions: names of the distributions whose versions shape the result.
+        distributions: names of distributions whose versions shape the result, beside those that the code imports.
+        reads: files that the step may read beside its inputs, relative to the folder of its module; keyed by content.
+        env: environment variables that the step may read; keyed by value.
     """
 
     name: str
@@ -44,6 +46,8 @@ class Step:
     kind: StepKind
     function: Callable[..., Facts]
     distributions: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
 
     def __call__(self, inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, **ports: Any) -> Facts:
         """Run the step's function directly, as a test or another orchestrator would."""
@@ -54,7 +58,13 @@ _STEP_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def step(
-    name: str, *, code_version: str, kind: StepKind = StepKind.PURE, distributions: Sequence[str] = ()
+    name: str,
+    *,
+    code_version: str,
+    kind: StepKind = StepKind.PURE,
+    distributions: Sequence[str] = (),
+    reads: Sequence[str] = (),
+    env: Sequence[str] = (),
 ) -> Callable[[Callable[..., Facts]], Step]:
     """Declare a step function.
 
@@ -62,7 +72,9 @@ def step(
         name: lower-case name, unique in a pipeline.
         code_version: declared version of the code.
         kind: how the step is run and keyed.
-        distributions: distributions whose installed versions are part of the key.
+        distributions: distributions whose installed versions are part of the key, beside those the code imports.
+        reads: files to read beside the inputs, relative to the folder of the step's module.
+        env: environment variables to read.
 
     Raises:
         StepDefinitionError: the name is not a lower-case identifier or the version is empty.
@@ -71,7 +83,8 @@ def step(
         raise StepDefinitionError(f"step name {name!r} is not usable; use lower-case letters, digits and underscores")
     if not code_version:
         raise StepDefinitionError(f"step {name!r} has an empty code_version; declare one, for example code_version='1'")
-    return lambda function: Step(name, code_version, kind, function, tuple(sorted(distributions)))
+    needs = [tuple(sorted(names)) for names in (distributions, reads, env)]
+    return lambda function: Step(name, code_version, kind, function, *needs)
 
 
 class Port(Protocol):
@@ -202,6 +215,9 @@ class StepObserver(Protocol):
 
     def progress(self, step: str, done: int, total: int, note: str = "") -> None:
         """A step got on: `done` of `total` units of work."""
+
+    def said(self, step: str, level: str, text: str) -> None:
+        """A step logged a line; `level` is a name of the logging module."""
 
     def finished(self, result: StepResult) -> None:
         """A step was executed or reused."""

@@ -18,7 +18,7 @@ from onnxruntime.quantization.quant_utils import add_pre_process_metadata
 from ftpipeline.backends.merge import MergedModel, logit_difference, merge
 from ftpipeline.backends.onnx_graph import quantization_errors, strip_metadata, write
 from ftpipeline.backends.onnx_scorer import open_session
-from ftpipeline.backends.quiet import exporting_quietly
+from ftpipeline.backends.quiet import exporting_quietly, quantizing_quietly
 from ftpipeline.errors import ExportCheckError, PipelineFileError
 from ftpipeline.records import Facts
 from ftpipeline.steps.artifact import CONFIG_FILE, LABELS_FILE, MODEL_FILE
@@ -41,7 +41,7 @@ class OnnxExporter(Exporter):
         with the model as it was before it was quantized.
         """
         _check_params(params)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f"{out.name}-export-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="ftpipeline-export-") as scratch:
             original = Path(scratch) / "fp32.onnx"
             facts = _export_fp32(base_model, adapter, params["labels"], original)
             served = original
@@ -99,7 +99,8 @@ def _quantize(original: Path, target: Path) -> Facts:
     """Write `original` with its weights in int8 to `target`."""
     tagged = target.with_suffix(".tagged")
     _tag_as_prepared(original, tagged)
-    quantize_dynamic(tagged, target, per_channel=True, weight_type=QuantType.QInt8)
+    with quantizing_quietly():
+        quantize_dynamic(tagged, target, per_channel=True, weight_type=QuantType.QInt8)
     quantized = onnx.load(target)
     strip_metadata(quantized)
     write(quantized, target)

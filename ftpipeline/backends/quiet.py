@@ -34,13 +34,25 @@ def attaching_quietly() -> Iterator[None]:
 @contextmanager
 def exporting_quietly() -> Iterator[None]:
     """Silence torch.onnx: deprecated calls it makes itself, axes that share a name, torchvision not installed."""
-    logger = logging.getLogger("torch.onnx")
+    with _errors_only("torch.onnx"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
+        warnings.filterwarnings("ignore", message=".*axis name", category=UserWarning)
+        yield
+
+
+@contextmanager
+def quantizing_quietly() -> Iterator[None]:
+    """Silence what onnxruntime's quantizer logs, through the root logger, of tensors that it rightly leaves alone."""
+    with _errors_only(None):
+        yield
+
+
+@contextmanager
+def _errors_only(name: str | None) -> Iterator[None]:
+    logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
-            warnings.filterwarnings("ignore", message=".*axis name", category=UserWarning)
-            yield
+        yield
     finally:
         logger.setLevel(level)

@@ -1,14 +1,17 @@
 """Verbs that look back, and the one that brings a database up to date."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.tree import Tree as RichTree
 
 from ftpipeline import digest
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stderr, stdout
 from ftpipeline.cycle import audit
+from ftpipeline.cycle.bundle import export_bundle
 from ftpipeline.digest import Digest
+from ftpipeline.receipts import SigningKey
 from ftpipeline.registry.registry import Registry
 from ftpipeline.store.database import upgrade as upgrade_database
 from ftpipeline.store.home import Home, Store
@@ -16,11 +19,31 @@ from ftpipeline.store.home import Home, Store
 Reference = Annotated[str, typer.Argument(help="A digest, or NAME@STAGE.", show_default=False)]
 
 
-def lineage(reference: Reference, home: HomeOption = None, as_json: JsonOption = False) -> None:
+def lineage(
+    reference: Reference,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", help="Write the walk to a file that `verify` proves offline.", show_default=False),
+    ] = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Walk from an artifact back to the snapshot and its source query."""
     store = open_store(home)
     walked = audit.walk(store, find(store, reference))
+    if bundle is not None:
+        _export(store, walked.root, bundle)
     emit(walked.to_json(), as_json, lambda: _show(walked))
+
+
+def _export(store: Store, root: Digest, target: Path) -> None:
+    """Write a bundle signed with the home's key, and its public key beside it."""
+    key = SigningKey.of_home(store.home.root)
+    written = export_bundle(store, root, target, key)
+    public = target.with_suffix(".pub.pem")
+    key.public.write(public)
+    stderr.print(f"{written.path}: {written.size} bytes, {written.digest}", markup=False)
+    stderr.print(f"prove it with: ftpipeline verify {target} --key {public}", markup=False)
 
 
 def find(store: Store, reference: str) -> Digest:

@@ -46,6 +46,10 @@ class ProgressBar:
         if self._task is not None:
             self._bars.update(self._task, completed=done, total=max(total, 1), note=note)
 
+    def said(self, step: str, level: str, text: str) -> None:
+        """Print a step's line above the bar."""
+        self._bars.console.print(f"{step}: {text}", markup=False)
+
     def finished(self, result: StepResult) -> None:
         """Take the bar away."""
         self._clear()

@@ -50,7 +50,7 @@ def encode(members: Mapping[str, bytes]) -> bytes:
         _check_member(name, len(content))
         parts += [_header(name, len(content)), content, bytes(-len(content) % _BLOCK)]
     data = b"".join([*parts, _END])
-    check_size(len(data))
+    _check_size(len(data))
     return data
 
 
@@ -61,7 +61,7 @@ def decode(data: bytes) -> dict[str, bytes]:
         VerificationError: it is damaged, or not in its one form: links, folders, other names, names that stand twice,
             another order, other modes or times, and bytes after the end are all refused.
     """
-    check_size(len(data))
+    _check_size(len(data))
     members: dict[str, bytes] = {}
     offset = 0
     while data[offset : offset + _BLOCK] != _END[:_BLOCK]:
@@ -76,12 +76,7 @@ def decode(data: bytes) -> dict[str, bytes]:
     return members
 
 
-def check_size(size: int) -> None:
-    """Refuse a bundle that is larger than any that ftpipeline writes.
-
-    Raises:
-        VerificationError: it is.
-    """
+def _check_size(size: int) -> None:
     if size > BUNDLE_LIMIT:
         raise VerificationError(CONTAINER, f"is larger than {BUNDLE_LIMIT} bytes, the most that a bundle may hold")
 

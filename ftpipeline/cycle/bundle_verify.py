@@ -9,15 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ftpipeline.cycle.bundle_format import (
-    BUNDLE_LIMIT,
-    CONTAINER,
-    LINEAGE,
-    STATEMENT,
-    blob_name,
-    check_size,
-    decode,
-)
+from ftpipeline.cycle.bundle_format import BUNDLE_LIMIT, CONTAINER, LINEAGE, STATEMENT, blob_name, decode
 from ftpipeline.cycle.bundle_lineage import BundledLineage, Node, Source, proofs, sources
 from ftpipeline.cycle.bundle_walk import check_keys, check_walk
 from ftpipeline.digest import Digest, of_bytes
@@ -77,7 +69,6 @@ def verify_bytes(data: bytes, key: PublicKey) -> Verified:
     Raises:
         VerificationError: something in it does not verify; `where` names the member, or the container.
     """
-    check_size(len(data))
     members = decode(data)
     lineage = _signed_lineage(members, key)
     blobs = _Blobs(members)

@@ -7,7 +7,7 @@ from typing import Any
 from ftpipeline.cycle.bundle_format import LINEAGE
 from ftpipeline.cycle.bundle_lineage import BundledLineage, Node
 from ftpipeline.digest import Digest
-from ftpipeline.engine.key import step_key, typed
+from ftpipeline.engine.key import step_key, typed, untyped
 from ftpipeline.errors import CanonicalFormError
 from ftpipeline.receipts import VerificationError
 
@@ -42,32 +42,6 @@ def check_keys(lineage: BundledLineage) -> None:
         key = step_key(node.step, node.code, node.inputs, _untyped_params(node), node.environment)
         if key != node.key:
             raise VerificationError(LINEAGE, f"holds a key of step {node.step!r} that does not follow from its parts")
-
-
-def untyped(value: object) -> Any:
-    """Return the value whose typed form is `value`. Law: `untyped(typed(v)) == v`, with equal types.
-
-    Raises:
-        ValueError, TypeError: `value` is no typed form.
-    """
-    match value:
-        case ["none"]:
-            return None
-        case ["bool", bool(flag)]:
-            return flag
-        case ["str", str(text)]:
-            return text
-        case ["int", str(text)]:
-            return int(text)
-        case ["float", str(text)]:
-            return float.fromhex(text)
-        case ["list", list(items)]:
-            return [untyped(item) for item in items]
-        case ["tuple", list(items)]:
-            return tuple(untyped(item) for item in items)
-        case ["map", list(pairs)]:
-            return {untyped(key): untyped(item) for key, item in pairs}
-    raise ValueError(f"{value!r} is no typed form")
 
 
 def _untyped_params(node: Node) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ def eval_set(role: str, cycle: Cycle, run: RunContext, inputs: Inputs) -> StepRe
     result = cycle.run(call, run)
     claim(result.output, result.facts)  # a reused result may stand under another version's claim
     return result
+
+
+eval_task, eval_regression, eval_safety = (partial(eval_set, role) for role in ROLES)
 
 
 def _eval_set_params(declared: EvalSet, path: Path, cycle: Cycle) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Workers as plain subprocesses of this one."""
+"""Workers as subprocesses of this one, behind the wall of a confined step."""
 
 import logging
 import os
@@ -9,11 +9,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ftpipeline.backends.protocol import WorkerOutcome, command, write_request
+import ftpipeline
+from ftpipeline.backends.protocol import CODE_VARIABLE, WorkerOutcome, command, worker_code, write_request
+from ftpipeline.engine.child import best_level
+from ftpipeline.engine.child.exec_spec import ExecSpec
+from ftpipeline.engine.fingerprint.environment import thread_settings
 from ftpipeline.errors import WorkerError
 from ftpipeline.steps.ports import Launcher, Progress, WorkerRequest
 
 _GRACE_SECONDS = 10.0
+_CODE = Path(ftpipeline.__file__).parent
+_KEPT_VARIABLES = (CODE_VARIABLE, "TMPDIR", "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "FTPIPELINE_TORCH_THREADS")
 
 _log = logging.getLogger(__name__)
 
@@ -23,11 +29,13 @@ class SubprocessLauncher(Launcher):
 
     def _launch(self, request: WorkerRequest, progress: Progress) -> None:
         outcome = WorkerOutcome(request.module, progress)
-        with tempfile.TemporaryDirectory(prefix="ftpipeline-launch-") as folder:
-            request_file, stderr_file = Path(folder, "request.json"), Path(folder, "stderr.txt")
-            write_request(request, request_file)
-            with self._session(outcome) as variables:
-                returncode = _run(command(request, request_file), {**os.environ, **variables}, stderr_file, outcome)
+        with tempfile.TemporaryDirectory(prefix="ftpipeline-launch-") as name:
+            folder = Path(name)
+            stderr_file = folder / "stderr.txt"
+            with self._session(outcome, folder) as variables:
+                keyed = {CODE_VARIABLE: worker_code(request.module)}
+                environment = {**os.environ, **variables, **keyed, "TMPDIR": name}
+                returncode = _run(_walled(request, folder), environment, stderr_file, outcome)
             said = stderr_file.read_text(encoding="utf-8", errors="replace").strip()
         try:
             outcome.raise_unless_good(returncode, said.rpartition("\n")[2])
@@ -36,9 +44,32 @@ class SubprocessLauncher(Launcher):
             raise
 
     @contextmanager
-    def _session(self, outcome: WorkerOutcome) -> Iterator[Mapping[str, str]]:
-        """Whatever must be open while the worker runs; yields the environment variables that tell the worker of it."""
+    def _session(self, outcome: WorkerOutcome, folder: Path) -> Iterator[Mapping[str, str]]:
+        """Whatever must be open while the worker runs; yields the environment variables that tell the worker of it.
+
+        Args:
+            outcome: hears the worker's messages.
+            folder: of this launch; the worker may read and write there.
+        """
         yield {}
+
+
+def _walled(request: WorkerRequest, folder: Path) -> list[str]:
+    """Return the command that runs the worker with its inputs to read, its output to write, and nothing else."""
+    request_file = folder / "request.json"
+    write_request(request, request_file)
+    wall = ExecSpec(
+        level=best_level(),
+        reads=(str(_CODE), *_python_path(), *(str(path) for path in request.inputs.values())),
+        writes=(str(request.out), str(folder)),
+        env=(*_KEPT_VARIABLES, *thread_settings()),
+    )
+    return wall.command(folder / "wall.json", command(request, request_file))
+
+
+def _python_path() -> list[str]:
+    """Return the folders of PYTHONPATH: code that the worker may import, as this process may."""
+    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 
 
 def _run(arguments: list[str], environment: Mapping[str, str], stderr_file: Path, outcome: WorkerOutcome) -> int:

@@ -9,8 +9,8 @@ from ftpipeline.cycle.code_identity import code_identity
 from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.data import Inputs, week_of
 from ftpipeline.digest import Digest
-from ftpipeline.engine.runner import Call
 from ftpipeline.engine.identity import identify
+from ftpipeline.engine.runner import Call
 from ftpipeline.manifest import Manifest
 from ftpipeline.records import RunContext, StepResult
 from ftpipeline.steps.manifest import FILE

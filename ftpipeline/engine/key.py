@@ -59,6 +59,32 @@ def typed(value: object, where: str = "params") -> list[Any]:
     raise CanonicalFormError(f"{where}: a {type(value).__name__} cannot be a step parameter; pass JSON values")
 
 
+def untyped(value: object) -> Any:
+    """Return the value whose typed form is `value`. Law: `untyped(typed(v)) == v`, with equal types.
+
+    Raises:
+        ValueError, TypeError: `value` is no typed form.
+    """
+    match value:
+        case ["none"]:
+            return None
+        case ["bool", bool(flag)]:
+            return flag
+        case ["str", str(text)]:
+            return text
+        case ["int", str(text)]:
+            return int(text)
+        case ["float", str(text)]:
+            return float.fromhex(text)
+        case ["list", list(items)]:
+            return [untyped(item) for item in items]
+        case ["tuple", list(items)]:
+            return tuple(untyped(item) for item in items)
+        case ["map", list(pairs)]:
+            return {untyped(key): untyped(item) for key, item in pairs}
+    raise ValueError(f"{value!r} is no typed form")
+
+
 def _float(value: float, where: str) -> str:
     if not math.isfinite(value):
         raise CanonicalFormError(f"{where}: {value} cannot be a step parameter; parameters are finite")

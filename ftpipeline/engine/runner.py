@@ -1,22 +1,24 @@
-"""The memoising runner: materialises inputs, runs the step, commits what stands under `out`, records the put."""
+"""The memoising runner: one execution a key, with honest inputs, and a record of every put.
 
-import resource
-import shutil
+A pure step runs in a confined child (`ftpipeline.engine.child`); a source asks the outside world and a launched step
+starts a worker behind a wall of its own, so both run here.
+"""
+
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from ftpipeline import digest
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundStep
-from ftpipeline.engine.key import step_key, typed
+from ftpipeline.engine.child import Level
+from ftpipeline.engine.execute import Execution, execute
+from ftpipeline.engine.flight import DEFAULT_PACE, Pace, single_flight
 from ftpipeline.engine.identity import Identity, identify
-from ftpipeline.errors import CorruptArtifactError, StoreError
+from ftpipeline.engine.key import step_key, typed
+from ftpipeline.errors import CorruptArtifactError
 from ftpipeline.records import Action, Facts, LineageRecord, RunContext, StepKind, StepObserver, StepResult
 from ftpipeline.store.home import Store
 
@@ -48,105 +50,90 @@ class Call:
 
 
 class Runner:
-    """Runs steps against one store."""
+    """Runs steps against one store.
 
-    def __init__(self, store: Store, observer: StepObserver) -> None:
+    Args:
+        store: where inputs are and outputs go.
+        observer: hears of every step.
+        level: how well pure steps are confined; the best that the platform can do unless given.
+        pace: how long one who waits for another's result waits.
+    """
+
+    def __init__(
+        self, store: Store, observer: StepObserver, *, level: Level | None = None, pace: Pace = DEFAULT_PACE
+    ) -> None:
         self._store = store
         self._observer = observer
+        self._level = level
+        self._pace = pace
 
     def run(self, call: Call, run: RunContext) -> StepResult:
         """Return the recorded result of this very call, or execute the step and record it.
 
-        A hit loads no input and no port; it checks that the output's objects are there with their sizes.
+        A hit loads no input and no port; it checks that the output's objects are there with their sizes. Of several
+        processes that miss one key, one executes and the others wait for it.
 
         Raises:
             CorruptArtifactError: the frozen result of a source step lost its bytes, or an input does not verify.
+            QuarantinedError: an input, or the output, is under quarantine.
             FtpipelineError: whatever the step refuses.
         """
         started = time.monotonic()
         identity = identify(call.bound, self._store.home.cache)
         key = call.key(identity)
-        known = self._store.results.find(key)
-        if known is not None and self._store.trees.is_present(known.output):
-            result = self._result(known, Action.REUSED, started)
-        else:
-            self._refuse_to_refetch(call, known)
-            self._observer.started(call.bound.step.name)
-            result = self._result(self._execute(call, key, identity, run), Action.EXECUTED, started)
+        flight = single_flight(
+            self._store.leases,
+            self._store.results,
+            key,
+            lambda: self._compute(call, key, identity, run),
+            is_usable=lambda record: self._is_whole(call, record),
+            pace=self._pace,
+        )
+        action = Action.EXECUTED if flight.computed else Action.REUSED
+        record, seconds = flight.record, time.monotonic() - started
+        result = StepResult(record.step, action, key, record.output, record.facts, seconds)
         self._observer.finished(result)
         return result
 
-    def _result(self, record: LineageRecord, action: Action, started: float) -> StepResult:
-        seconds = time.monotonic() - started
-        return StepResult(record.step, action, record.key, record.output, record.facts, seconds)
+    def _is_whole(self, call: Call, record: LineageRecord) -> bool:
+        """Tell whether a result's bytes are there; a source moves on, so what it froze is not asked for again."""
+        whole = self._store.trees.is_present(record.output)
+        if not whole and call.bound.step.kind is StepKind.SOURCE:
+            raise CorruptArtifactError(record.output, "missing objects and was frozen from a source that moves on")
+        return whole
 
-    def _refuse_to_refetch(self, call: Call, known: LineageRecord | None) -> None:
-        """A source moves on: what it answers today is not what was frozen."""
-        if known is not None and call.bound.step.kind is StepKind.SOURCE:
-            raise CorruptArtifactError(known.output, "missing objects and was frozen from a source that moves on")
-
-    def _execute(self, call: Call, key: Digest, identity: Identity, run: RunContext) -> LineageRecord:
-        started, cpu = datetime.now(UTC), _cpu_seconds()
-        with self._workspace() as workspace:
-            facts = self._call_step(call, workspace)
-            output = self._store.trees.put(workspace / "out")
-        digest.canonical_json(facts)  # a fact that is not finite JSON is a fault of the step: refuse it before the row
+    def _compute(self, call: Call, key: Digest, identity: Identity, run: RunContext) -> LineageRecord:
+        for tree in call.inputs.values():
+            self._store.quarantine.check(tree)
+        self._observer.started(call.bound.step.name)
+        started = datetime.now(UTC)
+        done = execute(self._store, self._observer, call.bound, identity, call.inputs, call.params, self._level)
+        digest.canonical_json(done.facts)  # a fact that is not finite JSON is a fault of the step: refuse it here
         if call.check is not None:
-            call.check(output, facts)
-        return self._store.results.record(
-            LineageRecord(
-                step=call.bound.step.name,
-                key=key,
-                code=identity.code,
-                inputs=dict(call.inputs),
-                params={"typed": typed(call.params), "plain": _plain(call.params)},
-                output=output,
-                facts=facts,
-                run_id=run.run_id,
-                isolation="none",
-                started=started,
-                finished=datetime.now(UTC),
-                cpu_seconds=_cpu_seconds() - cpu,
-                environment=identity.environment,
-                libraries=identity.libraries,
-                manifest=call.manifest,
-                escalations=identity.escalations,
-            )
+            call.check(done.output, done.facts)
+        return self._record(call, key, identity, run, done, started)
+
+    def _record(
+        self, call: Call, key: Digest, identity: Identity, run: RunContext, done: Execution, started: datetime
+    ) -> LineageRecord:
+        return LineageRecord(
+            step=call.bound.step.name,
+            key=key,
+            code=identity.code,
+            inputs=dict(call.inputs),
+            params={"typed": typed(call.params), "plain": _plain(call.params)},
+            output=done.output,
+            facts=done.facts,
+            run_id=run.run_id,
+            isolation=done.isolation,
+            started=started,
+            finished=datetime.now(UTC),
+            cpu_seconds=done.cpu_seconds,
+            environment=identity.environment,
+            libraries=identity.libraries,
+            manifest=call.manifest,
+            escalations=identity.escalations,
         )
-
-    def _call_step(self, call: Call, workspace: Path) -> Facts:
-        step = call.bound.step
-        folders = {}
-        for name, tree in call.inputs.items():
-            folders[name] = workspace / "in" / name
-            self._store.trees.checkout(tree, folders[name])
-        out = workspace / "out"
-        out.mkdir()
-        ports = call.bound.load_ports()
-        if call.bound.shows_progress:
-            ports["progress"] = lambda done, total, note="": self._observer.progress(step.name, done, total, note)
-        return step(folders, call.params, out, **ports)
-
-    @contextmanager
-    def _workspace(self) -> Iterator[Path]:
-        """A folder of this call's own, beside the store, gone afterwards whatever happens."""
-        folder = self._store.home.scratch / uuid.uuid4().hex
-        try:
-            folder.mkdir(parents=True)
-        except OSError as error:
-            raise StoreError(
-                f"{folder.parent}: cannot be written ({error.strerror}); free space or permit it"
-            ) from error
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _cpu_seconds() -> float:
-    """CPU time of this process and of its ended children, in seconds."""
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _plain(value: Any) -> Any:

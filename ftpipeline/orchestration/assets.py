@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import date
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.stages import BY_NAME, STAGES, Stage, run_stage
 from ftpipeline.digest import Digest
-from ftpipeline.engine.bind import BoundPort
 from ftpipeline.errors import FtpipelineError
 from ftpipeline.orchestration.checks import check_specs, results_of_checks
+from ftpipeline.orchestration.failures import as_failure
 from ftpipeline.orchestration.io_manager import parent_runs
 from ftpipeline.orchestration.metadata import Metadata
 from ftpipeline.orchestration.observe import LogObserver, Observers
@@ -20,6 +20,9 @@ from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.pipeline import Pipeline
 from ftpipeline.records import ArtifactRef, RunContext, StepResult
 from ftpipeline.weeks import DAYS
+
+if TYPE_CHECKING:
+    from ftpipeline.cycle.cycle import Cycle
 
 IO_MANAGER = "artifact_io_manager"
 
@@ -50,19 +53,22 @@ def pipeline_assets(pipeline: Pipeline, workbench: Workbench) -> list[dg.AssetsD
 
 
 def _weekly_asset(pipeline: Pipeline, stage: Stage, workbench: Workbench) -> dg.AssetsDefinition:
-    return _asset(pipeline, stage, workbench, group=pipeline.name, partitions=weekly_partitions(pipeline))
+    return _asset(pipeline, stage, workbench, partitions=weekly_partitions(pipeline))
 
 
 _SHARED: dict[tuple[Workbench, dg.AssetKey], tuple[object, dg.AssetsDefinition]] = {}
 
 
 def _shared(pipeline: Pipeline, stage: Stage, workbench: Workbench) -> dg.AssetsDefinition:
-    """Return the one definition of an asset that several pipelines name; they must mean the same thing by it."""
+    """Return the one definition of an asset that several pipelines name; they must mean the same thing by it.
+
+    It stands in the group of the first pipeline that names it, so that the group's Materialize all has what it needs.
+    """
     key = asset_key(pipeline, stage)
     declared = _declared(pipeline, stage)
     known = _SHARED.get((workbench, key))
     if known is None:
-        known = declared, _asset(pipeline, stage, workbench, group="shared", partitions=None)
+        known = declared, _asset(pipeline, stage, workbench, partitions=None)
         _SHARED[workbench, key] = known
     if known[0] != declared:
         raise dg.DagsterInvalidDefinitionError(
@@ -83,7 +89,6 @@ def _asset(
     stage: Stage,
     workbench: Workbench,
     *,
-    group: str,
     partitions: dg.WeeklyPartitionsDefinition | None,
 ) -> dg.AssetsDefinition:
     upstream = {name: dg.AssetIn(key=asset_key(pipeline, BY_NAME[name])) for name in stage.after}
@@ -92,7 +97,7 @@ def _asset(
         key=asset_key(pipeline, stage),
         ins=upstream,
         partitions_def=partitions,
-        group_name=group,
+        group_name=pipeline.name,
         io_manager_key=IO_MANAGER,
         description=stage.about,
         check_specs=check_specs(asset_key(pipeline, stage), stage.name),
@@ -118,9 +123,7 @@ def _materialise(
         result = run_stage(cycle, stage, _run(context, pipeline), digests)
         metadata = present(stage.name, result, _origin(context, cycle, stage, result, digests))
     except FtpipelineError as error:
-        raise dg.Failure(
-            str(error), {"error": type(error).__name__, "exit_code": error.exit_code}, allow_retries=False
-        ) from error
+        raise as_failure(error) from error
     workbench.on_stage(stage.name, result)
     return dg.MaterializeResult(
         value=ArtifactRef(result.output),
@@ -131,7 +134,7 @@ def _materialise(
 
 
 def _origin(
-    context: dg.AssetExecutionContext, cycle: Cycle, stage: Stage, result: StepResult, inputs: Mapping[str, Digest]
+    context: dg.AssetExecutionContext, cycle: "Cycle", stage: Stage, result: StepResult, inputs: Mapping[str, Digest]
 ) -> Metadata:
     """Return where a stage's output comes from, for the stages that people ask it of."""
     if stage.name == "snapshot":
@@ -142,7 +145,10 @@ def _origin(
     return {}
 
 
-def _cycle(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Workbench) -> Cycle:
+def _cycle(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Workbench) -> "Cycle":
+    from ftpipeline.cycle.cycle import Cycle  # with the engine and the registry: not needed to load a code location
+    from ftpipeline.engine.bind import BoundPort
+
     heard = [LogObserver(context.log)] + ([workbench.observer] if workbench.observer is not None else [])
     launcher = BoundPort("ftpipeline.orchestration.launchers:PipesLauncher", {"context": context}, keyed=False)
     return Cycle(pipeline, workbench.store, Observers(heard), launcher)
@@ -150,9 +156,9 @@ def _cycle(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Wor
 
 def _run(context: dg.AssetExecutionContext, pipeline: Pipeline) -> RunContext:
     return RunContext(
-        run_id=context.run_id,
+        run_id=context.run.run_id,
         pipeline=pipeline.name,
         week=date.fromisoformat(context.partition_key) if context.has_partition_key else None,
         parent_run_ids=parent_runs(context.instance, context.run.parent_run_id),
-        attempt=context.retry_number,
+        attempt=context.op_execution_context.retry_number,
     )

@@ -5,7 +5,7 @@ from functools import cache
 import dagster as dg
 
 from ftpipeline.cycle.stages import STAGES
-from ftpipeline.orchestration.assets import IO_MANAGER, asset_key, pipeline_assets, weekly_partitions
+from ftpipeline.orchestration.assets import IO_MANAGER, asset_key, pipeline_assets
 from ftpipeline.orchestration.io_manager import ArtifactIOManager
 from ftpipeline.orchestration.schedules import weekly_schedule
 from ftpipeline.orchestration.workbench import Workbench
@@ -36,7 +36,6 @@ def build_definitions(pipeline: Pipeline, workbench: Workbench | None = None) ->
     job = dg.define_asset_job(
         job_name(pipeline),
         selection=dg.AssetSelection.assets(*(asset_key(pipeline, stage) for stage in STAGES)),
-        partitions_def=weekly_partitions(pipeline),
         executor_def=dg.in_process_executor,
         description=f"One weekly cycle of {pipeline.name}, from the snapshot to the registry.",
     )

@@ -2,7 +2,8 @@
 
 import dagster as dg
 
-from ftpipeline.errors import UnknownNameError
+from ftpipeline.errors import QuarantinedError, UnknownNameError
+from ftpipeline.orchestration.failures import as_failure
 from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.records import ArtifactRef
 
@@ -27,7 +28,7 @@ class ArtifactIOManager(dg.IOManager):
         """Return what this run wrote, else what the runs it re-executes wrote, else the latest committed.
 
         Raises:
-            UnknownNameError: nothing was ever written for this asset partition.
+            Failure: nothing was ever written for this asset partition, or what was written is under quarantine.
         """
         asset = asset_name(context.asset_key)
         partition = context.asset_partition_key if context.has_asset_partitions else None
@@ -36,9 +37,13 @@ class ArtifactIOManager(dg.IOManager):
         pointer = self._workbench.store.pointers.find(asset, partition, runs)
         if pointer is None:
             where = f" for {partition}" if partition else ""
-            raise UnknownNameError(f"asset {asset} was never materialised{where}; materialise it first")
+            raise as_failure(UnknownNameError(f"asset {asset} was never materialised{where}; materialise it first"))
         if pointer.run_id not in runs:
             context.log.info(f"{asset}: taking the latest committed {pointer.digest}, written by run {pointer.run_id}")
+        try:
+            self._workbench.store.quarantine.check(pointer.digest)
+        except QuarantinedError as error:
+            raise as_failure(error) from error
         return ArtifactRef(pointer.digest)
 
 

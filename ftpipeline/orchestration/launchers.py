@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -17,21 +18,22 @@ class PipesLauncher(SubprocessLauncher):
         self._context = context
 
     @contextmanager
-    def _session(self, outcome: WorkerOutcome) -> Iterator[Mapping[str, str]]:
+    def _session(self, outcome: WorkerOutcome, folder: Path) -> Iterator[Mapping[str, str]]:
         with dg.open_pipes_session(
-            context=self._context,
-            context_injector=dg.PipesTempFileContextInjector(),
-            message_reader=_HearingReader(outcome.hear),
+            # Dagster reads attributes that it has deprecated on the asset context.
+            context=self._context.op_execution_context,
+            context_injector=dg.PipesFileContextInjector(str(folder / "context.json")),
+            message_reader=_HearingReader(outcome.hear, folder / "messages.jsonl"),
         ) as session:
             yield session.get_bootstrap_env_vars()
 
 
 class _HearingReader(dg.PipesMessageReader):
-    """Reads the messages of a temporary file and tells of each custom one as it comes, not only at the end."""
+    """Reads the messages of a file and tells of each custom one as it comes, not only at the end."""
 
-    def __init__(self, hear: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, hear: Callable[[Mapping[str, Any]], None], file: Path) -> None:
         self._hear = hear
-        self._reader = dg.PipesTempFileMessageReader()
+        self._reader = dg.PipesFileMessageReader(str(file))
 
     @contextmanager
     def read_messages(self, handler: Any) -> Iterator[Any]:

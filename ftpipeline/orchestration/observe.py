@@ -28,10 +28,14 @@ class LogObserver:
         self._last = now
         self._log.info(f"{step}: {done}/{total} {note}".rstrip())
 
+    def said(self, step: str, level: str, text: str) -> None:
+        """Pass a step's line on."""
+        self._log.log(logging.getLevelNamesMapping().get(level.upper(), logging.INFO), f"{step}: {text}")
+
     def finished(self, result: StepResult) -> None:
-        """Say what a step came to."""
-        took = f" in {result.seconds:.1f} s" if result.action is Action.EXECUTED else ""
-        self._log.info(f"{result.step}: {result.action} {result.output}{took}")
+        """Say what an executed step came to; that one was reused is in its metadata, and a line costs milliseconds."""
+        if result.action is Action.EXECUTED:
+            self._log.info(f"{result.step}: executed {result.output} in {result.seconds:.1f} s")
 
 
 class Observers:
@@ -49,6 +53,11 @@ class Observers:
         """Pass on."""
         for observer in self._observers:
             observer.progress(step, done, total, note)
+
+    def said(self, step: str, level: str, text: str) -> None:
+        """Pass on."""
+        for observer in self._observers:
+            observer.said(step, level, text)
 
     def finished(self, result: StepResult) -> None:
         """Pass on."""

@@ -13,6 +13,7 @@ import dagster as dg
 
 from ftpipeline.errors import FtpipelineError, StoreError, UnknownNameError, WorkerError, named
 from ftpipeline.orchestration.build import build_definitions, job_name
+from ftpipeline.orchestration.schedules import WEEK_TAG
 from ftpipeline.orchestration.workbench import StageListener, Workbench
 from ftpipeline.pipeline import Pipeline
 from ftpipeline.records import StepObserver, StepResult
@@ -78,7 +79,7 @@ def run_week(pipeline: Pipeline, home: Home, week: date, on_stage: StageListener
             instance=instance,
             partition_key=week.isoformat(),
             raise_on_error=False,
-            tags={"ftpipeline/week": iso_name(week)},
+            tags={WEEK_TAG: iso_name(week)},
         )
     if not result.success:
         raise _failure(result)

@@ -11,6 +11,7 @@ from ftpipeline.registry.history import Note
 from ftpipeline.registry.pointers import Pointers, swap
 from ftpipeline.registry.records import Entry, Resolution
 from ftpipeline.registry.stages import Stage
+from ftpipeline.store.quarantine import refuse_marked
 
 
 def check_free(pointers: Pointers, stage: Stage) -> None:
@@ -27,7 +28,12 @@ def check_free(pointers: Pointers, stage: Stage) -> None:
 def place(
     connection: Connection, pointers: Pointers, entry: Entry, stage: Stage, note: Note, *, receipt: Digest | None = None
 ) -> Resolution:
-    """Let `entry` be what `stage` holds; whatever stood in production there is retired with it."""
+    """Let `entry` be what `stage` holds; whatever stood in production there is retired with it.
+
+    Raises:
+        QuarantinedError: the artifact is under quarantine.
+    """
+    refuse_marked(connection, entry.artifact)
     if stage == Stage.PRODUCTION and (replaced := pointers[stage].entry_id) is not None:
         entries.set_stage(connection, replaced, Stage.RETIRED)
     _leave(connection, pointers, entry)

@@ -8,6 +8,7 @@ from ftpipeline.registry.pointers import read_pointers
 from ftpipeline.registry.records import Entry, HistoryRow, Pointer, Resolution
 from ftpipeline.registry.stages import POINTED, Stage, stage_named
 from ftpipeline.store.database import Database
+from ftpipeline.store.quarantine import refuse_marked
 from ftpipeline.store.trees import Trees
 
 
@@ -51,6 +52,7 @@ class RegistryReader:
 
         Raises:
             UnknownNameError: the name or stage is unknown, or the stage is empty.
+            QuarantinedError: the artifact is under quarantine.
             CorruptArtifactError: the artifact is missing or altered.
         """
         wanted = stage_named(stage)
@@ -59,8 +61,9 @@ class RegistryReader:
         with self._database.read() as connection:
             check_known(connection, name)
             pointer = read_pointers(connection, name)[wanted]
-        if pointer.digest is None:
-            raise UnknownNameError(f"{name}@{wanted} is empty; promote an entry to it first")
+            if pointer.digest is None:
+                raise UnknownNameError(f"{name}@{wanted} is empty; promote an entry to it first")
+            refuse_marked(connection, pointer.digest)
         self._trees.verify(pointer.digest)
         return Resolution(name, wanted, pointer.digest, pointer.generation)
 

@@ -12,6 +12,7 @@ from ftpipeline.registry.history import Note
 from ftpipeline.registry.pointers import Pointers, swap
 from ftpipeline.registry.records import Entry, Pointer
 from ftpipeline.registry.stages import UNDECIDED, Stage
+from ftpipeline.store.quarantine import refuse_marked
 
 
 def add(
@@ -25,7 +26,11 @@ def add(
         columns: name, artifact, manifest, base_model, report, run_id and week.
         record: the gate record.
         note: who registers.
+
+    Raises:
+        QuarantinedError: the artifact is under quarantine.
     """
+    refuse_marked(connection, record.candidate)
     stage = Stage.CANDIDATE if record.verdict.is_for else Stage.REJECTED
     judged = {"gate": record.digest, "verdict": record.verdict, "stage": stage, "registered": note.time}
     entry = entries.add(connection, {**columns, **judged}, record.reasons)

@@ -61,7 +61,7 @@ def export(
     check_labels(params["labels"])
     texts = _validation_texts(inputs["split"])
     record = _record(params)
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix="unquantized-") as unquantized:
+    with tempfile.TemporaryDirectory(prefix="ftpipeline-unquantized-") as unquantized:
         request = {
             "labels": record.labels,
             "max_length": record.max_length,

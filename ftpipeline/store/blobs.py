@@ -1,82 +1,20 @@
-"""The content-addressed blob store (contract C2).
-
-Laws: what `put_bytes` returned reads back as the same bytes; putting the same content again changes nothing; bytes that
-do not have the digest they are stored under are never handed out. Nothing here modifies or unlinks a stored object.
-"""
+"""Blobs in a folder, with the write protocol of contract C2; the laws stand in `ftpipeline.store.port`."""
 
 import os
 import secrets
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ftpipeline.digest import Digest, hex_of, of_bytes, of_file, parse
-from ftpipeline.errors import CorruptArtifactError, StoreError
-from ftpipeline.store.durable import chunks_of, link, make_folder, publish, sync_folder, write_new
+from ftpipeline.errors import StoreError
+from ftpipeline.store.durable import chunks_of, link, make_folder, publish, shared_turn, sync_folder, write_new
+from ftpipeline.store.port import Absence, Blobs, Dependants, missing, no_dependants
 
-Dependants = Callable[[Digest], Sequence[str]]
-"""Asked for the digests that need a corrupt one, to be named in the error."""
+STAGING = "staging"
+"""Folder, beside the objects, of what is being written."""
 
 _LOOKS = 2  # a second look tells bytes that were read badly from bytes that are bad
-
-
-def no_dependants(digest: Digest) -> Sequence[str]:
-    """Name nobody: for a blob store without a database beside it."""
-    return ()
-
-
-class Blobs(ABC):
-    """Where the bytes are: a folder here, an object store elsewhere."""
-
-    @abstractmethod
-    def put_bytes(self, data: bytes) -> Digest:
-        """Store `data` durably and return its digest.
-
-        Raises:
-            StoreError: the bytes could not be written; nothing of them is visible.
-            CorruptArtifactError: an object of another size stands under the digest.
-        """
-
-    @abstractmethod
-    def put_file(self, path: Path) -> tuple[Digest, int]:
-        """Store the file's bytes durably, in bounded memory; return their digest and their number.
-
-        Raises:
-            StoreError: the bytes could not be read or written; nothing of them is visible.
-            CorruptArtifactError: an object of another size stands under the digest.
-        """
-
-    @abstractmethod
-    def read_bytes(self, digest: Digest) -> bytes:
-        """Return the verified bytes of `digest`, all in memory.
-
-        Raises:
-            CorruptArtifactError: they are missing, or were twice read with another digest.
-            StoreError: the store could not be read.
-        """
-
-    @abstractmethod
-    def verify(self, digest: Digest) -> None:
-        """Hash the whole object, in bounded memory.
-
-        Raises:
-            CorruptArtifactError: it is missing, or was twice read with another digest.
-            StoreError: the store could not be read.
-        """
-
-    @abstractmethod
-    def checkout(self, digest: Digest, target: Path) -> None:
-        """Make the verified bytes of `digest` appear as the new read-only file `target`.
-
-        Raises:
-            CorruptArtifactError: the bytes are missing or altered; `target` is not made.
-            StoreError: `target` exists, or the bytes could not be read or written.
-        """
-
-    @abstractmethod
-    def size(self, digest: Digest) -> int | None:
-        """Return the stored size of `digest` in bytes without reading it; None when it is absent."""
 
 
 class LocalBlobs(Blobs):
@@ -86,12 +24,12 @@ class LocalBlobs(Blobs):
     a process that dies in a put leaves a staged file and no object.
     """
 
-    def __init__(self, root: Path, dependants: Dependants = no_dependants) -> None:
+    def __init__(self, root: Path, dependants: Dependants = no_dependants, absence: Absence = missing) -> None:
         """Keep blobs under `root`, which the first put creates."""
+        super().__init__(dependants, absence)
         self.root = root
-        self._objects = root / "objects" / "sha256"
-        self._staging = root / "staging"
-        self._dependants = dependants
+        self.objects = root / "objects" / "sha256"
+        self.staging = root / STAGING
 
     def __repr__(self) -> str:
         """Name the folder."""
@@ -104,17 +42,17 @@ class LocalBlobs(Blobs):
             DigestError: `digest` is not one, so it could lead anywhere.
         """
         name = hex_of(parse(digest))
-        return self._objects / name[:2] / name
+        return self.objects / name[:2] / name
 
     def put_bytes(self, data: bytes) -> Digest:
         """Store `data`, staged, synced and linked."""
-        with self._errors("bytes cannot be stored"):
-            return self._put([data])[0]
+        with self.errors("bytes cannot be stored"):
+            return self.put_chunks([data])[0]
 
     def put_file(self, path: Path) -> tuple[Digest, int]:
         """Store a copy of the file: its owner may go on changing it."""
-        with self._errors(f"file {str(path)!r} cannot be stored"):
-            return self._put(chunks_of(path))
+        with self.errors(f"file {str(path)!r} cannot be stored"):
+            return self.put_chunks(chunks_of(path))
 
     def read_bytes(self, digest: Digest) -> bytes:
         """Return the verified bytes of `digest`."""
@@ -134,21 +72,27 @@ class LocalBlobs(Blobs):
     def checkout(self, digest: Digest, target: Path) -> None:
         """Link the verified object to `target`; copy it where links are not possible."""
         self.verify(digest)
-        with self._errors(f"{digest} cannot be checked out to {str(target)!r}"):
+        with self.errors(f"{digest} cannot be checked out to {str(target)!r}"):
             if not link(self.path(digest), target):
                 self._copy(digest, target)
 
     def size(self, digest: Digest) -> int | None:
         """Return the size of the object's file; None when it is absent."""
-        with self._errors(f"{digest} cannot be looked up"):
+        with self.errors(f"{digest} cannot be looked up"):
             try:
                 return self.path(digest).stat().st_size
             except FileNotFoundError:
                 return None
 
-    def _put(self, chunks: Iterable[bytes]) -> tuple[Digest, int]:
-        make_folder(self._staging)
-        staged = self._staging / f"{os.getpid()}-{secrets.token_hex(8)}"
+    def put_chunks(self, chunks: Iterable[bytes]) -> tuple[Digest, int]:
+        """Store the bytes that `chunks` yields; return their digest and their number.
+
+        Raises:
+            OSError: the bytes could not be written; nothing of them is visible.
+            CorruptArtifactError: an object of another size stands under the digest.
+        """
+        make_folder(self.staging)
+        staged = self.staging / f"{os.getpid()}-{secrets.token_hex(8)}"
         digest, size = write_new(staged, chunks)
         try:
             self._publish(staged, digest, size)
@@ -159,15 +103,25 @@ class LocalBlobs(Blobs):
     def _publish(self, staged: Path, digest: Digest, size: int) -> None:
         final = self.path(digest)
         make_folder(final.parent)
-        try:
-            publish(staged, final)
-        except FileExistsError:
-            stored = final.stat().st_size
-            if stored != size:
-                raise self._corrupt(digest, f"altered ({stored} bytes stand where {size} belong)") from None
-        # Also after another writer's link, which that writer may not have synced yet.
-        sync_folder(final.parent)
+        with shared_turn(final.parent):
+            try:
+                publish(staged, final)
+            except FileExistsError:
+                self._renew(staged, digest, size)
+            # Also after another writer's link, which that writer may not have synced yet.
+            sync_folder(final.parent)
         sync_folder(final.parent.parent)
+
+    def _renew(self, staged: Path, digest: Digest, size: int) -> None:
+        """Make the object that stands as young as the staged one, so that gc leaves it to its new user."""
+        final = self.path(digest)
+        stored = final.stat().st_size
+        if stored != size:
+            raise self._corrupt(digest, f"altered ({stored} bytes stand where {size} belong)") from None
+        try:
+            os.utime(final)
+        except PermissionError:
+            os.replace(staged, final)  # only the owner may change a file's times; these are the same bytes
 
     def _copy(self, digest: Digest, target: Path) -> None:
         copied, _ = write_new(target, chunks_of(self.path(digest)))
@@ -175,19 +129,21 @@ class LocalBlobs(Blobs):
             target.unlink()
             raise self._corrupt(digest, "altered")
 
-    def _corrupt(self, digest: Digest, problem: str) -> CorruptArtifactError:
-        return CorruptArtifactError(digest, problem, self._dependants(digest))
-
     @contextmanager
     def _reading(self, digest: Digest) -> Iterator[Path]:
-        with self._errors(f"{digest} cannot be read"):
+        with self.errors(f"{digest} cannot be read"):
             try:
                 yield self.path(digest)
             except FileNotFoundError:
-                raise self._corrupt(digest, "missing") from None
+                raise self._corrupt(digest, self._absence(digest)) from None
 
     @contextmanager
-    def _errors(self, what: str) -> Iterator[None]:
+    def errors(self, what: str) -> Iterator[None]:
+        """Turn what the disk did into one line.
+
+        Raises:
+            StoreError: an OSError was raised inside.
+        """
         try:
             yield
         except OSError as error:

@@ -1,9 +1,11 @@
 """Files and folders that are still there after a power cut: the primitives of the blob store's write protocol."""
 
 import errno
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ftpipeline.digest import Digest
@@ -91,5 +93,29 @@ def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def shared_turn(folder: Path) -> Iterator[None]:
+    """Publish names in `folder` beside others who do, and never while somebody has `sole_turn`."""
+    with _locked(folder, fcntl.LOCK_SH):
+        yield
+
+
+@contextmanager
+def sole_turn(folder: Path) -> Iterator[None]:
+    """Remove names from `folder` while nobody publishes in it."""
+    with _locked(folder, fcntl.LOCK_EX):
+        yield
+
+
+@contextmanager
+def _locked(folder: Path, how: int) -> Iterator[None]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, how)
+        yield
     finally:
         os.close(descriptor)

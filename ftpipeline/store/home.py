@@ -3,6 +3,7 @@
 | what | where | replaced by |
 |---|---|---|
 | blobs, trees and step workspaces | `<home>/store` | FTPIPELINE_STORE, an absolute folder |
+| copies of remote blobs, workspaces | `<home>/cache/blobs`, if FTPIPELINE_STORE is `s3://bucket/prefix`, gs or az | |
 | rows | `<home>/ftpipeline.db` | FTPIPELINE_DATABASE, a URL |
 | Dagster's instance | `<home>/dagster` | DAGSTER_HOME |
 """
@@ -16,15 +17,23 @@ from sqlalchemy import URL
 
 from ftpipeline.errors import StoreError
 from ftpipeline.store.blobs import LocalBlobs
+from ftpipeline.store.cache import CachedBlobs
 from ftpipeline.store.database import Database
 from ftpipeline.store.eval_sets import EvalSetVersions
+from ftpipeline.store.leases import Leases
 from ftpipeline.store.pointers import Pointers
+from ftpipeline.store.port import Blobs
+from ftpipeline.store.quarantine import Quarantine
+from ftpipeline.store.remote import RemoteObjects
 from ftpipeline.store.results import StepResults
+from ftpipeline.store.tombstones import ErasedBlobs
 from ftpipeline.store.trees import Trees
+from ftpipeline.store.upkeep import LocalUpkeep, Upkeep
 
 _DEFAULT = Path(".ftpipeline")
 _ANOTHER_HOME = "name another one with --home, FTPIPELINE_HOME or FTPIPELINE_STORE"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_CACHE_GIB = "20"
 
 
 class Home:
@@ -47,22 +56,37 @@ class Home:
 
     @property
     def store_root(self) -> Path:
-        """Folder of the blobs.
+        """Folder of the blobs, or of copies of them if the store is remote.
 
         Raises:
-            StoreError: FTPIPELINE_STORE is a URL, or a path that would depend on the current folder.
+            StoreError: FTPIPELINE_STORE is a path that would depend on the current folder.
         """
         named = os.environ.get("FTPIPELINE_STORE")
         if not named:
             return self.root / "store"
-        if _URL.match(named):
-            raise StoreError(
-                f"FTPIPELINE_STORE={named.partition('://')[0]}://...: remote stores are not supported by this version; "
-                "name a folder"
-            )
+        if self.remote_url is not None:
+            return self.cache / "blobs"
         if not Path(named).is_absolute():
             raise StoreError(f"FTPIPELINE_STORE={named!r} depends on the current folder; give an absolute path")
         return Path(named)
+
+    @property
+    def remote_url(self) -> str | None:
+        """URL of the object store that holds the blobs; None when a folder does."""
+        named = os.environ.get("FTPIPELINE_STORE", "")
+        return named if _URL.match(named) else None
+
+    @property
+    def cache_limit(self) -> int:
+        """Bytes that copies of remote blobs may take.
+
+        Raises:
+            StoreError: FTPIPELINE_CACHE_GIB is no positive number.
+        """
+        named = os.environ.get("FTPIPELINE_CACHE_GIB") or _CACHE_GIB
+        if not re.fullmatch(r"\d+(\.\d+)?", named) or float(named) == 0:
+            raise StoreError(f"FTPIPELINE_CACHE_GIB={named!r} is no positive number; give GiB, for example 20")
+        return int(float(named) * 2**30)
 
     @property
     def scratch(self) -> Path:
@@ -89,23 +113,32 @@ class Home:
         """Create what is missing and open everything.
 
         Raises:
-            StoreError: the home or the store cannot be written.
+            StoreError: the home or the store cannot be written, or the object store cannot be reached.
             DatabaseError: the database cannot be opened.
         """
         for folder in (self.root, self.scratch):
             _make_writable(folder)
+        remote = None if self.remote_url is None else RemoteObjects.connect(self.remote_url)
         database = Database.open(self.database_url)
-        results = StepResults(database)
-        blobs = LocalBlobs(self.store_root, results.dependants)
+        results, erased = StepResults(database), ErasedBlobs(database)
+        local = LocalBlobs(self.store_root, results.dependants, erased.absence)
+        blobs = local if remote is None else self._through_cache(remote, results, erased)
         return Store(
             home=self,
             blobs=blobs,
+            upkeep=LocalUpkeep(local) if remote is None else remote,
             trees=Trees(blobs, results.dependants),
             database=database,
             results=results,
             pointers=Pointers(database),
             eval_sets=EvalSetVersions(database),
+            leases=Leases(database),
+            quarantine=Quarantine(database),
+            erased=erased,
         )
+
+    def _through_cache(self, remote: RemoteObjects, results: StepResults, erased: ErasedBlobs) -> CachedBlobs:
+        return CachedBlobs(remote, LocalBlobs(self.store_root), self.cache_limit, results.dependants, erased.absence)
 
 
 @dataclass(frozen=True)
@@ -113,12 +146,16 @@ class Store:
     """The open parts of a home."""
 
     home: Home
-    blobs: LocalBlobs
+    blobs: Blobs
+    upkeep: Upkeep
     trees: Trees
     database: Database
     results: StepResults
     pointers: Pointers
     eval_sets: EvalSetVersions
+    leases: Leases
+    quarantine: Quarantine
+    erased: ErasedBlobs
 
     def close(self) -> None:
         """Close the database's connections."""

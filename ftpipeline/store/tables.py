@@ -2,6 +2,9 @@
 
 Digests are text, times are UTC ISO 8601 text with offset, JSON columns hold canonical JSON text. The partition of an
 unpartitioned asset is the empty text, so that it can be part of keys.
+
+A step result with a `tombstone` no longer stands for its key; its row stays, because lineage is never forgotten. `used`
+is when a result was last made or reused, to within an hour.
 """
 
 from sqlalchemy import (
@@ -16,16 +19,19 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 metadata = MetaData()
 
 _Sequence = BigInteger().with_variant(Integer, "sqlite")  # SQLite autoincrements only an INTEGER primary key
+_STANDING = text("tombstone IS NULL")
 
 step_results = Table(
     "step_results",
     metadata,
-    Column("key", String(71), primary_key=True),
+    Column("seq", _Sequence, primary_key=True, autoincrement=True),
+    Column("key", String(71), nullable=False),
     Column("step", String, nullable=False),
     Column("code", String(71), nullable=False),
     Column("inputs", Text, nullable=False),
@@ -41,7 +47,42 @@ step_results = Table(
     Column("environment", String(71), nullable=False),
     Column("libraries", Text, nullable=False),
     Column("escalations", Text, nullable=False),
+    Column("used", String, nullable=False),
+    Column("tombstone", String),
+    Index("step_results_key", "key", unique=True, sqlite_where=_STANDING, postgresql_where=_STANDING),
     Index("step_results_output", "output"),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("holder", String),
+    Column("generation", Integer, nullable=False),
+    Column("beats", Integer, nullable=False),
+    Column("ttl", Float, nullable=False),
+)
+
+quarantine_marks = Table(
+    "quarantine_marks",
+    metadata,
+    Column("seq", _Sequence, primary_key=True, autoincrement=True),
+    Column("digest", String(71), nullable=False),
+    Column("receipt", String(71), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("marked", String, nullable=False),
+    Column("lifted", String),
+    Column("lift_receipt", String(71)),
+    Column("lift_reason", Text),
+    UniqueConstraint("digest", "receipt"),
+)
+
+erased_blobs = Table(
+    "erased_blobs",
+    metadata,
+    Column("digest", String(71), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("time", String, nullable=False),
 )
 
 pointers = Table(

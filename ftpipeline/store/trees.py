@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ftpipeline.digest import Digest, of_bytes, of_file, parse
 from ftpipeline.errors import CorruptArtifactError, StoreError, TreeError, UnknownNameError
-from ftpipeline.store.blobs import Blobs, Dependants, no_dependants
 from ftpipeline.store.paths import check_names
+from ftpipeline.store.port import Blobs, Dependants, no_dependants
 from ftpipeline.store.tree_format import TreeEntry, decode, encode
 
 __all__ = ["TreeEntry", "Trees", "scan", "tree_digest"]
@@ -163,10 +163,8 @@ class Trees:
         except CorruptArtifactError as error:
             if error.digest == tree:
                 raise
-            member = parse(error.digest)
-            problem = "missing" if self._blobs.size(member) is None else "altered"
             needed_by = dict.fromkeys((tree, *self._dependants(tree), *error.dependants))
-            raise CorruptArtifactError(member, problem, tuple(needed_by)) from error
+            raise self._blobs.corrupt(parse(error.digest), tuple(needed_by)) from error
 
 
 def _walk(folder: Path, prefix: str) -> Iterator[str]:

@@ -5,16 +5,19 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ftpipeline.cli.main import main
+from ftpipeline.store.home import Home, Store
 
-# Set, though to nothing, so that what a run puts there is taken back: the surroundings must choose no place.
-_SURROUNDINGS = dict.fromkeys(
+# Set, though to nothing, so that what a run puts there is taken back.
+_PLACES = dict.fromkeys(
     ("FTPIPELINE_HOME", "FTPIPELINE_STORE", "FTPIPELINE_DATABASE", "FTPIPELINE_PIPELINES", "DAGSTER_HOME"), ""
 )
 
@@ -43,12 +46,26 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
+@contextmanager
+def named_places_only() -> Iterator[pytest.MonkeyPatch]:
+    """Let the surroundings choose no place: homes are where a test says."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in _PLACES.items():
+            patched.setenv(name, value)
+        yield patched
+
+
+@contextmanager
+def open_home(home: Path) -> Iterator[Store]:
+    """Open the home that commands were given with `--home`."""
+    with named_places_only(), closing(Home(home).open()) as store:
+        yield store
+
+
 def ftpipeline(*arguments: object) -> Outcome:
     """Run a command in this process: seconds of imports are paid once a session."""
     stdout, stderr = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patched, redirect_stdout(stdout), redirect_stderr(stderr):
-        for name, value in _SURROUNDINGS.items():
-            patched.setenv(name, value)
+    with named_places_only() as patched, redirect_stdout(stdout), redirect_stderr(stderr):
         patched.setattr(sys, "argv", ["ftpipeline", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -58,5 +75,5 @@ def ftpipeline(*arguments: object) -> Outcome:
 def ftpipeline_program(*arguments: object) -> Outcome:
     """Run a command in a process of its own, as a shell does: what its children and libraries print is heard, too."""
     command = [sys.executable, "-m", "ftpipeline", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **_SURROUNDINGS}, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **_PLACES}, check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)

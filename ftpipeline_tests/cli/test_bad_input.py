@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from ftpipeline.cycle import bindings
 from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.stages import STAGES, run_stage
 from ftpipeline.digest import Digest
-from ftpipeline.records import RunContext, StepResult
-from ftpipeline.store.home import Home
+from ftpipeline.orchestration.observe import Observers
+from ftpipeline.records import RunContext
 from ftpipeline.store.tables import (
     eval_set_versions,
     registry_entries,
@@ -27,7 +27,7 @@ from ftpipeline.store.tables import (
     step_results,
 )
 from ftpipeline.store.trees import tree_digest
-from ftpipeline_tests.cli.command import Outcome, ftpipeline, ftpipeline_program
+from ftpipeline_tests.cli.command import Outcome, ftpipeline, ftpipeline_program, open_home
 from ftpipeline_tests.registry.world import NAME, World
 from ftpipeline_tests.tiny_pipeline import NEXT_WEEK, WEEK, build_tiny_pipeline, write_pipeline
 
@@ -49,16 +49,6 @@ _OPEN_FOR_WRITING = (
 )
 
 
-class Deaf:
-    """Hears nothing of the steps."""
-
-    def started(self, step: str) -> None: ...
-
-    def progress(self, step: str, done: int, total: int, note: str = "") -> None: ...
-
-    def finished(self, result: StepResult) -> None: ...
-
-
 class Bench:
     """A pipeline whose first week got as far as the split, in a home with one registered candidate."""
 
@@ -74,12 +64,12 @@ class Bench:
         return ftpipeline(*arguments, "--home", self.home)
 
     def candidate(self) -> str:
-        with closing(Home(self.home).open()) as store:
+        with open_home(self.home) as store:
             return World(store.database, store.home.store_root).registry.resolve(NAME, "candidate").digest
 
     def written(self) -> list[Any]:
         """Every row that a step or the registry writes, and every step's workspace that is still there."""
-        with closing(Home(self.home).open()) as store, store.database.read() as connection:
+        with open_home(self.home) as store, store.database.read() as connection:
             rows = [connection.execute(select(table).order_by(*table.primary_key)).all() for table in _TABLES]
             return [*rows, sorted(store.home.scratch.iterdir())]
 
@@ -88,10 +78,8 @@ class Bench:
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared")
     pipeline = pipelines.load(build_tiny_pipeline(folder))
-    with pytest.MonkeyPatch.context() as patched, closing(Home(folder / "home").open()) as store:
-        for variable in ("FTPIPELINE_STORE", "FTPIPELINE_DATABASE"):
-            patched.delenv(variable, raising=False)
-        cycle = Cycle(pipeline, store, Deaf(), bindings.SUBPROCESS_LAUNCHER)
+    with open_home(folder / "home") as store:
+        cycle = Cycle(pipeline, store, Observers(()), bindings.SUBPROCESS_LAUNCHER)
         run, made = RunContext("prepared", pipeline.name, date.fromisoformat(WEEK)), dict[str, Digest]()
         for stage in STAGES[: [stage.name for stage in STAGES].index("manifest")]:
             made[stage.name] = run_stage(cycle, stage, run, {name: made[name] for name in stage.after}).output

@@ -17,6 +17,7 @@ Write = Callable[[str], WorkerRequest]
 @pytest.fixture
 def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Make a request for a worker module of the given source; its request file's path is `sys.argv[1]`."""
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", ""))))
     (tmp_path / "out").mkdir()
 
@@ -105,3 +106,12 @@ def _is_running(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def test_a_worker_whose_code_is_not_the_keyed_one_refuses_to_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ftpipeline.cycle.launch.worker_code", lambda module: "sha256:" + "0" * 64)
+    request = WorkerRequest("ftpipeline.backends.train_worker", {}, {}, tmp_path)
+    with pytest.raises(WorkerError, match="other code here than its step is keyed by"):
+        SubprocessLauncher().launch(request)

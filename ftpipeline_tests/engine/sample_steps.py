@@ -1,5 +1,6 @@
 """Steps and ports for the engine's tests; a module of its own, because pytest rewrites the code of test modules."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -48,14 +49,28 @@ def needy(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> F
 
 
 class Word:
-    """A port that counts how often it was made."""
-
-    made = 0
+    """A port."""
 
     def __init__(self, word: str) -> None:
-        Word.made += 1
         self.word = word
 
 
 class Other(Word):
     """Another implementation of the port."""
+
+
+@step("nosy", code_version="1")
+def nosy(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    """Reads a file that it does not declare, and swallows the denial."""
+    try:
+        text = Path(params["file"]).read_text()
+    except OSError:
+        text = "denied"
+    return {"text": text}
+
+
+@step("declared", code_version="1", reads=["sample.txt"], env=["FTPIPELINE_TEST_WORD"])
+def declared(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    """Reads a file and a variable that it declares."""
+    word = os.environ.get("FTPIPELINE_TEST_WORD", "unset")
+    return {"text": Path(__file__).with_name("sample.txt").read_text().strip(), "word": word}

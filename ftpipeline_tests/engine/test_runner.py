@@ -1,12 +1,16 @@
 """The runner: a hit loads nothing, a miss commits everything or nothing, a frozen source is never asked again."""
 
 from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ftpipeline import digest
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort, BoundStep
+from ftpipeline.engine.child import Level, best_level
 from ftpipeline.engine.identity import identify
 from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.errors import (
@@ -15,13 +19,17 @@ from ftpipeline.errors import (
     EmptyResultError,
     LeakageError,
     MissingDependencyError,
+    QuarantinedError,
     StepDefinitionError,
 )
 from ftpipeline.records import Action, Facts, RunContext, StepResult
-from ftpipeline.store.home import Store
-from ftpipeline_tests.engine.sample_steps import Word, copy, copy_v2, infinite, needy, ported, source, spoiled
+from ftpipeline.store.home import Home, Store
+from ftpipeline_tests.engine.sample_steps import copy, copy_v2, declared, infinite, needy, nosy, ported, source, spoiled
 
 RUN = RunContext("run-1", "tests")
+_needs_enforcement = pytest.mark.skipif(
+    best_level() is not Level.ENFORCED, reason="this kernel offers no Landlock or no seccomp notification"
+)
 
 
 class Heard:
@@ -35,6 +43,9 @@ class Heard:
 
     def progress(self, step: str, done: int, total: int, note: str = "") -> None:
         self.events.append(f"{step} {done}/{total} {note}")
+
+    def said(self, step: str, level: str, text: str) -> None:
+        self.events.append(f"{step} {level} {text}")
 
     def finished(self, result: StepResult) -> None:
         self.events.append(f"{result.action} {result.step}")
@@ -78,14 +89,12 @@ def test_the_place_of_a_port_is_in_no_key(store: Store) -> None:
     assert _key(store, BoundStep(ported, {"port": here})) == _key(store, BoundStep(ported, {"port": there}))
 
 
-def test_a_hit_constructs_no_port_and_shows_no_start(store: Store) -> None:
+def test_a_hit_starts_nothing(store: Store) -> None:
     bound = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.sample_steps:Word", {"word": "w"})})
     heard = Heard()
     runner = Runner(store, heard)
-    Word.made = 0
     runner.run(Call(bound, {}, {}), RUN)
     runner.run(Call(bound, {}, {}), RUN)
-    assert Word.made == 1
     assert heard.events == ["started ported", "ported 1/2 half way", "executed ported", "reused ported"]
 
 
@@ -140,3 +149,43 @@ def test_a_missing_distribution_and_a_missing_port_are_named(store: Store) -> No
     gone = BoundStep(ported, {"port": BoundPort("ftpipeline_tests.engine.sample_steps:Gone")})
     with pytest.raises(StepDefinitionError, match="Gone"):
         _run(store, gone)
+
+
+@pytest.mark.parametrize("level", [Level.OBSERVED, pytest.param(Level.ENFORCED, marks=_needs_enforcement)])
+def test_an_undeclared_read_fails_the_step_also_when_it_swallows_the_denial(
+    store: Store, tmp_path: Path, level: Level
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    call = Call(BoundStep(nosy), {}, {"file": str(secret)})
+    with pytest.raises(StepDefinitionError, match=r"secret\.txt.*reads="):
+        Runner(store, Heard(), level=level).run(call, RUN)
+    assert store.results.of_step("nosy") == []
+
+
+def test_declared_files_and_variables_can_be_read_and_are_keyed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FTPIPELINE_TEST_WORD", "one")
+    first = _run(store, BoundStep(declared))
+    assert first.facts == {"text": "declared", "word": "one"}
+    monkeypatch.setenv("FTPIPELINE_TEST_WORD", "two")
+    assert _run(store, BoundStep(declared)).action is Action.EXECUTED
+
+
+@_needs_enforcement
+def test_confinement_changes_no_byte_and_is_recorded(store: Store, tmp_path: Path) -> None:
+    observed, enforced = (Call(BoundStep(copy), {}, {"add": text}) for text in ("same", "same"))
+    one = Runner(store, Heard(), level=Level.OBSERVED).run(observed, RUN)
+    with closing(Home(tmp_path / "other").open()) as other:
+        two = Runner(other, Heard(), level=Level.ENFORCED).run(enforced, RUN)
+        assert (one.key, one.output) == (two.key, two.output)
+        assert other.results.made(two.output)[0].isolation == "enforced"
+    assert store.results.made(one.output)[0].isolation == "observed"
+
+
+def test_a_quarantined_input_or_output_is_refused(store: Store) -> None:
+    made = _run(store, BoundStep(copy), add="a")
+    store.quarantine.mark(made.output, digest.of_bytes(b"receipt"), "its job diverged")
+    with pytest.raises(QuarantinedError, match="its job diverged"):
+        _run(store, BoundStep(copy), {"first": made.output}, add="b")
+    with pytest.raises(QuarantinedError, match="its job diverged"):
+        _run(store, BoundStep(copy), add="a")

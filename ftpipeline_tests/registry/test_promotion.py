@@ -2,16 +2,19 @@ from collections.abc import Callable
 
 import pytest
 
-from ftpipeline.digest import parse
+from ftpipeline.digest import of_bytes, parse
 from ftpipeline.errors import (
     CorruptArtifactError,
     GateRecordError,
     InputError,
+    QuarantinedError,
     StaleGenerationError,
     TransitionError,
     UnknownNameError,
 )
 from ftpipeline.registry.stages import Stage
+from ftpipeline.store.database import Database
+from ftpipeline.store.quarantine import Quarantine
 from ftpipeline_tests.registry.world import BASE, NAME, REPORT, WHO, Who, World, manifest
 
 
@@ -190,3 +193,25 @@ def test_an_unknown_name_is_said_to_be_unknown(world: World) -> None:
     ):
         with pytest.raises(UnknownNameError, match="nobody"):
             ask()
+
+
+def test_a_quarantined_artifact_is_neither_registered_nor_promoted_nor_resolved_nor_rolled_back_to(
+    world: World, database: Database
+) -> None:
+    quarantine, receipt = Quarantine(database), of_bytes(b"receipt")
+    world.release("a")
+    quarantine.mark(world.artifact("b"), receipt, "its job diverged")
+    with pytest.raises(QuarantinedError, match="its job diverged"):
+        world.register("b")
+    world.release("c")
+    quarantine.mark(world.artifact("a"), receipt, "its job diverged")
+    with pytest.raises(QuarantinedError):
+        world.registry.rollback(NAME, **WHO)
+    assert world.holds("production") == world.artifact("c")
+    world.register("d")
+    quarantine.mark(world.artifact("d"), receipt, "its job diverged")
+    with pytest.raises(QuarantinedError):
+        world.promote("d", "shadow")
+    quarantine.mark(world.artifact("c"), receipt, "its job diverged")
+    with pytest.raises(QuarantinedError):
+        world.registry.resolve(NAME, "production")

@@ -3,7 +3,6 @@
 import io
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,14 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from ftpipeline.store.home import Home, Store
-from ftpipeline_tests.cli.command import ftpipeline
+from ftpipeline.store.home import Store
+from ftpipeline_tests.cli.command import ftpipeline, open_home
 from ftpipeline_tests.shared import shared
 
 PIPELINE = Path(__file__).with_name("banking77.yaml")
 WEEK = "2026-W45"
 _FILES = ("banking77_gold_v1.csv", "banking77_regression_v1.csv", "safety_oos_v1.csv", "banking77_queues.json")
-_STEPS = 30  # of the 135 that the file has: enough to tell learning from chance, which is 1/77
+_STEPS = 45  # of the 135 that the file has: enough to tell learning from chance, which is 1/77
 
 _NORMALISED = r"trim(regexp_replace(lower({}), '\W+', ' ', 'g'))"
 _GIVEN_AWAY = f"""
@@ -76,7 +75,7 @@ def _load(tickets: Path, database: Path) -> None:
 
 @pytest.fixture
 def store(week: Week) -> Iterator[Store]:
-    with closing(Home(week.home).open()) as store:
+    with open_home(week.home) as store:
         yield store
 
 

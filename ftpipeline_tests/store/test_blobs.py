@@ -68,11 +68,27 @@ def test_nothing_is_made_before_the_first_put(blobs: LocalBlobs) -> None:
     assert not blobs.root.exists()
 
 
-def test_putting_the_same_content_again_changes_nothing(blobs: LocalBlobs) -> None:
-    before = blobs.path(blobs.put_bytes(b"bytes")).stat()
+def test_putting_the_same_content_again_only_makes_the_object_younger(blobs: LocalBlobs) -> None:
+    path = blobs.path(blobs.put_bytes(b"bytes"))
+    os.utime(path, (1000, 1000))
+    before = path.stat()
     blobs.put_bytes(b"bytes")
-    after = blobs.path(of_bytes(b"bytes")).stat()
-    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert path.stat().st_ino == before.st_ino
+    assert path.stat().st_mtime > before.st_mtime
+    assert len(files_under(blobs.root)) == 1
+
+
+def test_an_object_of_another_owner_gives_way_to_the_same_bytes(
+    blobs: LocalBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    path = blobs.path(blobs.put_bytes(b"bytes"))
+    os.utime(path, (1000, 1000))
+    monkeypatch.setattr(os, "utime", refuse)
+    assert blobs.read_bytes(blobs.put_bytes(b"bytes")) == b"bytes"
+    assert path.stat().st_mtime > 1000
     assert len(files_under(blobs.root)) == 1
 
 

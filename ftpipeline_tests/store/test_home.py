@@ -9,6 +9,7 @@ from ftpipeline.digest import of_bytes
 from ftpipeline.errors import CorruptArtifactError, DatabaseError, StoreError
 from ftpipeline.records import LineageRecord
 from ftpipeline.store.home import Home, Store
+from ftpipeline_tests.store.damage import lose
 
 
 def test_the_home_is_the_one_asked_for_then_the_variable_then_the_current_folder(
@@ -48,7 +49,13 @@ def test_variables_replace_the_places(home: Home, tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("named", "problem"),
-    [("s3://key:secret@bucket/prefix", "remote stores are not supported"), ("relative", "absolute path")],
+    [
+        ("s3://key:secret@bucket/prefix", "credentials in the environment"),
+        ("s3://bucket/prefix?secret=1", "cannot be used as a store"),
+        ("https://bucket/secret", "cannot be used as a store"),
+        ("s3://", "cannot be used as a store"),
+        ("relative", "absolute path"),
+    ],
 )
 def test_a_store_that_is_no_fixed_folder_is_refused(
     home: Home, monkeypatch: pytest.MonkeyPatch, named: str, problem: str
@@ -58,6 +65,25 @@ def test_a_store_that_is_no_fixed_folder_is_refused(
         home.open()
     assert caught.value.exit_code == 3
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("named", ["0", "-1", "many", "nan", "1e3"])
+def test_a_cache_limit_that_is_no_positive_number_is_refused(
+    home: Home, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    assert home.cache_limit == 20 * 2**30
+    monkeypatch.setenv("FTPIPELINE_CACHE_GIB", named)
+    with pytest.raises(StoreError, match="FTPIPELINE_CACHE_GIB"):
+        assert home.cache_limit > 0
+
+
+def test_copies_of_remote_blobs_and_workspaces_share_a_folder_of_the_home(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FTPIPELINE_STORE", "s3://bucket/prefix")
+    assert home.remote_url == "s3://bucket/prefix"
+    assert home.store_root.is_relative_to(home.root)
+    assert home.scratch.is_relative_to(home.store_root)
 
 
 def test_opening_makes_what_is_missing_and_finds_it_again(store: Store, tmp_path: Path) -> None:
@@ -76,7 +102,7 @@ def test_a_path_that_would_mean_something_in_a_url_is_a_path(tmp_path: Path, hom
 
 def test_workspaces_and_blobs_share_a_file_system(store: Store) -> None:
     store.blobs.put_bytes(b"bytes")
-    assert os.stat(store.home.scratch).st_dev == os.stat(store.blobs.root).st_dev
+    assert os.stat(store.home.scratch).st_dev == os.stat(store.home.store_root / "objects").st_dev
 
 
 def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path, home: Home) -> None:
@@ -102,7 +128,7 @@ def test_a_corrupt_tree_names_the_results_made_from_it(store: Store, tmp_path: P
     store.results.record(
         LineageRecord("curate", key, code, {"snapshot": tree}, {}, output, {}, "run", "none", now, now, 0.0, code)
     )
-    store.blobs.path(of_bytes(b"rows")).unlink()
+    lose(store, of_bytes(b"rows"))
     with pytest.raises(CorruptArtifactError, match="missing") as caught:
         store.trees.verify(tree)
     assert caught.value.dependants == (tree, output)

@@ -7,12 +7,15 @@ from multiprocessing import get_context
 from typing import Any
 
 import pytest
+from sqlalchemy import select, update
 
 from ftpipeline.digest import Digest, of_bytes
-from ftpipeline.errors import CanonicalFormError
+from ftpipeline.errors import CanonicalFormError, LeaseLostError
 from ftpipeline.records import LineageRecord
 from ftpipeline.store.database import Database
-from ftpipeline.store.results import StepResults
+from ftpipeline.store.leases import Leases
+from ftpipeline.store.results import StepResults, utc_text
+from ftpipeline.store.tables import step_results
 
 NOON = datetime(2026, 11, 2, 12, tzinfo=UTC)
 
@@ -107,6 +110,45 @@ def test_a_record_without_a_canonical_form_is_not_written(results: StepResults, 
     with pytest.raises(CanonicalFormError):
         results.record(result("key", **bad))
     assert results.find(digest("key")) is None
+
+
+# --- use and fences -------------------------------------------------------------------------------------------------
+
+
+def used(database: Database, key: Digest) -> str:
+    with database.read() as connection:
+        return str(connection.scalars(select(step_results.c.used).where(step_results.c.key == key)).one())
+
+
+@pytest.mark.parametrize(("ago", "is_renewed"), [(timedelta(minutes=50), False), (timedelta(minutes=70), True)])
+def test_a_hit_renews_the_time_of_use_once_an_hour(
+    results: StepResults, database: Database, ago: timedelta, is_renewed: bool
+) -> None:
+    record = results.record(result("key"))
+    before = utc_text(datetime.now(UTC) - ago)
+    with database.write() as connection:
+        connection.execute(update(step_results).values(used=before))
+    assert results.find(record.key) == record
+    assert used(database, record.key) == before
+    assert results.use(record.key) == record
+    assert (used(database, record.key) > before) == is_renewed
+
+
+def test_what_was_not_computed_cannot_be_used(results: StepResults) -> None:
+    assert results.use(digest("unknown")) is None
+
+
+def test_a_record_is_written_under_the_lease_that_stands(results: StepResults, database: Database) -> None:
+    leases = Leases(database)
+    first = leases.acquire("key", "first", 0.0)
+    assert first is not None
+    leases.acquire("key", "second", 0.0)
+    second = leases.acquire("key", "second", 0.0)
+    assert second is not None
+    with pytest.raises(LeaseLostError):
+        results.record(result("key", output="one"), first)
+    assert results.find(digest("key")) is None
+    assert results.record(result("key", output="two"), second).output == digest("two")
 
 
 def record_all(url: str, run_id: str) -> list[str]:

@@ -7,7 +7,8 @@ Known limits: files and environment variables read while a step runs (the step's
 randomness, installed files edited in place without a new RECORD, sources of extension modules, and code that hides.
 """
 
-from ftpipeline.engine.fingerprint.code import CodeFingerprint, code_fingerprint
+from ftpipeline.engine.fingerprint.code import code_fingerprint
+from ftpipeline.engine.fingerprint.compute import CodeFingerprint
 from ftpipeline.engine.fingerprint.environment import EnvironmentFingerprint, environment_fingerprint
 from ftpipeline.engine.fingerprint.importable import require_importable
 from ftpipeline.engine.fingerprint.loaded import require_loaded_equals_source

@@ -7,7 +7,7 @@ from functools import partial
 from ftpipeline.engine.fingerprint import known
 from ftpipeline.engine.fingerprint.effects import Effect, Effects
 from ftpipeline.engine.fingerprint.facts import Item
-from ftpipeline.engine.fingerprint.installed import declaring_entry_points, providers_of
+from ftpipeline.engine.fingerprint.installed import Installation
 from ftpipeline.engine.fingerprint.live import LiveModules, is_defined
 from ftpipeline.engine.fingerprint.reached import Reached, StatementKey
 from ftpipeline.engine.fingerprint.resolve import Project, Target
@@ -22,12 +22,13 @@ class Closure:
         effects: the judge of what statements do while they are imported.
     """
 
-    def __init__(self, project: Project, live: LiveModules) -> None:
+    def __init__(self, project: Project, live: LiveModules, installation: Installation) -> None:
         """Start with nothing reached."""
         self.reached = Reached()
         self.effects = Effects(project)
         self._project = project
         self._live = live
+        self._installation = installation
         self._queue: deque[Callable[[], None]] = deque()
         self._runs_at_import: set[StatementKey] = set()
         self._harmless: set[str] = set()
@@ -174,7 +175,7 @@ class Closure:
         if dotted in known.PROJECT_ESCALATIONS:
             self._add_project(f"{_title(module, item)} {known.PROJECT_ESCALATIONS[dotted]}")
         if dotted in known.ENTRY_POINTS:
-            self.reached.distributions.update(declaring_entry_points())
+            self.reached.distributions.update(self._installation.declaring_entry_points())
         self.reached.reads_docs |= dotted in known.DOC_READERS
         self.reached.reads_source |= dotted in known.SOURCE_READERS
 
@@ -216,7 +217,7 @@ class Closure:
             self.add_import(f"{base}.{attribute}")
 
     def _add_external(self, name: str) -> None:
-        self.reached.distributions.update(providers_of(name))
+        self.reached.distributions.update(self._installation.providers_of(name))
 
     # --- live values -----------------------------------------------------------------------------------------------
 

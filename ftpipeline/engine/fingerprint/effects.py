@@ -70,8 +70,15 @@ class Effects:
 
     def worst_call(self, module: str, item: Item) -> Effect:
         """Return the farthest reach of the calls that `item` makes while it is imported."""
+        if not known.CALLING_BACK.isdisjoint(item.calls) and self._names_function(module, item):
+            return Effect.ANY
         calls = (call for call in item.calls if not self._mutates_own(module, call))
         return max((self._call(module, callee) for callee in calls), default=Effect.PURE)
+
+    def _names_function(self, module: str, item: Item) -> bool:
+        targets = (target for ref in item.eager for target in self._project.resolve(module, ref))
+        definitions = (target for target in targets if target.kind == "definition")
+        return any(it.kind == "def" for target in definitions for it in self._project.items(target.module, target.name))
 
     def reads_environment(self, module: str, refs: Iterable[str]) -> bool:
         """Whether one of `refs` reads environment variables."""

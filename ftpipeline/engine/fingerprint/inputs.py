@@ -8,30 +8,25 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from ftpipeline.engine.fingerprint.cache import FactsCache
+from ftpipeline.engine.fingerprint.disk import Disk
 from ftpipeline.engine.fingerprint.modules import Located
 
 EVERYTHING = "\0"
 """Stands among the literals for every data file of a package; no file name can hold it."""
 
 _NOT_DATA = (".py", ".pyc", ".pyi", ".so", ".pyd")
-_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "dist-packages"})
+_SKIPPED_FOLDERS = frozenset({"node_modules", "site-packages", "dist-packages"})
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SUFFIX = re.compile(r"(\.\w+)+")
 _PATTERN = re.compile(r"[\w.\-]*[*?][\w.\-*?]*")  # what may be a pattern for files, and is no regular expression
 
 
 class DataFiles:
-    """Finds the data files beside the modules of a package.
+    """Finds the data files beside the modules of a package."""
 
-    Attributes:
-        folders: folders that were listed.
-    """
-
-    def __init__(self, cache: FactsCache) -> None:
-        """Read files through `cache`."""
-        self.folders: set[str] = set()
-        self._cache = cache
+    def __init__(self, disk: Disk) -> None:
+        """List folders and read files from `disk`."""
+        self._disk = disk
         self._listed: dict[str, tuple[str, ...]] = {}
 
     def named(self, package: Located, literals: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -48,7 +43,7 @@ class DataFiles:
 
     def digest(self, path: str) -> str:
         """Return the digest of a data file's bytes."""
-        return self._cache.read(path).digest
+        return self._disk.digest(path)
 
     def _files(self, folder: str, *, deep: bool) -> tuple[str, ...]:
         if folder not in self._listed:
@@ -56,16 +51,14 @@ class DataFiles:
         return self._listed[folder]
 
     def _walk(self, folder: str, prefix: str, *, deep: bool) -> Iterator[str]:
-        self.folders.add(folder)
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.startswith(".") or entry.name in _SKIPPED_FOLDERS:
-                    continue
-                if entry.is_dir():
-                    if deep:
-                        yield from self._walk(entry.path, f"{prefix}{entry.name}/", deep=True)
-                elif not entry.name.endswith(_NOT_DATA):
-                    yield prefix + entry.name
+        for name, is_folder in self._disk.entries(folder).items():
+            if name.startswith(".") or name in _SKIPPED_FOLDERS:
+                continue
+            if is_folder:
+                if deep:
+                    yield from self._walk(os.path.join(folder, name), f"{prefix}{name}/", deep=True)
+            elif not name.endswith(_NOT_DATA):
+                yield prefix + name
 
 
 def environment_names(literals: Iterable[str]) -> tuple[str, ...]:

@@ -1,8 +1,9 @@
 """Which installed distribution provides a module, read from the folder names and file lists of the installation."""
 
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,36 +16,51 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def providers_of(module: str) -> tuple[str, ...]:
-    """Return the distributions that provide the top-level package of `module`; empty if none does.
+class Installation:
+    """What is installed on a search path now.
 
-    The names are normalised. Packages shared by several distributions (namespaces) name all of them.
+    Attributes:
+        metadata: the metadata folders of all distributions, in the order of the path; their names hold the versions.
     """
-    top = module.partition(".")[0]
-    return () if top in sys.stdlib_module_names else tuple(sorted(_providers(tuple(sys.path)).get(top, ())))
 
+    def __init__(self, path: Sequence[str]) -> None:
+        """List the folders of `path`."""
+        self.metadata = tuple(found for entry in path for found in _metadata_folders(entry))
 
-def declaring_entry_points() -> tuple[str, ...]:
-    """Return the distributions that declare entry points."""
-    found = {name for name, folder in _metadata_folders(sys.path) if (folder / "entry_points.txt").is_file()}
-    return tuple(sorted(found))
+    def providers_of(self, module: str) -> tuple[str, ...]:
+        """Return the distributions that provide the top-level package of `module`; empty if none does.
+
+        The names are normalised. Packages shared by several distributions (namespaces) name all of them.
+        """
+        top = module.partition(".")[0]
+        return () if top in sys.stdlib_module_names else tuple(sorted(_providers(self.metadata).get(top, ())))
+
+    def declaring_entry_points(self) -> tuple[str, ...]:
+        """Return the distributions that declare entry points."""
+        declaring = (folder for folder in self.metadata if os.path.isfile(os.path.join(folder, "entry_points.txt")))
+        return tuple(sorted({_name(folder) for folder in declaring}))
 
 
 @cache
-def _providers(path: tuple[str, ...]) -> dict[str, set[str]]:
+def _providers(metadata: tuple[str, ...]) -> dict[str, set[str]]:
     table: dict[str, set[str]] = {}
-    for name, folder in _metadata_folders(path):
-        for top in _tops(folder):
-            table.setdefault(top, set()).add(name)
+    for folder in metadata:
+        for top in _tops(Path(folder)):
+            table.setdefault(top, set()).add(_name(folder))
     return table
 
 
-def _metadata_folders(path: Iterator[str] | list[str] | tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    for entry in dict.fromkeys(path):
-        folder = Path(entry or ".")
-        for child in folder.iterdir() if folder.is_dir() else ():
-            if child.suffix in _METADATA_SUFFIXES and child.is_dir():
-                yield normalised(child.name.partition("-")[0]), child
+def _metadata_folders(entry: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(entry))
+    except (FileNotFoundError, NotADirectoryError):  # a path may name folders that were never made, and archives
+        return []
+    folders = (os.path.join(entry, name) for name in names if name.endswith(_METADATA_SUFFIXES))
+    return [folder for folder in folders if os.path.isdir(folder)]
+
+
+def _name(folder: str) -> str:
+    return normalised(os.path.basename(folder).partition("-")[0])
 
 
 def _tops(folder: Path) -> set[str]:

@@ -29,6 +29,9 @@ PURE_CALLS: Final = frozenset({
 })  # fmt: skip
 """Calls without an effect whose value follows from their arguments."""
 
+CALLING_BACK: Final = frozenset({"max", "min", "sorted"})
+"""Those of them that call a function they are given; what it does, they do."""
+
 FREE_CALLS: Final = frozenset({
     "importlib.resources.files", "json.load", "json.loads", "os.environ.get", "os.getenv", "os.path.exists",
     "pathlib.Path.cwd", "pathlib.Path.home", "platform.machine", "platform.system", "tomllib.load", "tomllib.loads",

@@ -11,6 +11,8 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 
+from ftpipeline.engine.fingerprint.disk import Disk
+
 _INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
 _OWN_PACKAGE = __name__.partition(".")[0]
 _SUFFIXES = (".py", *EXTENSION_SUFFIXES)
@@ -35,26 +37,23 @@ class Finder:
     """Finds modules of the project.
 
     Attributes:
-        folders: folders that were listed; a new file in one of them can change what is found.
+        places: top-level module to where Python finds it: its file, if it has one, and the folders of its submodules.
     """
 
-    def __init__(self, roots: Iterable[str], project_roots: Iterable[Path] | None = None) -> None:
+    def __init__(self, disk: Disk, roots: Iterable[str], project_roots: Iterable[Path] | None = None) -> None:
         """Look for first-party code.
 
         Args:
+            disk: lists the folders.
             roots: dotted names of the modules that the closure starts from; their top-level packages are first-party.
             project_roots: folders whose code is first-party, apart from what is installed in them.
         """
+        self.places: dict[str, list[str | None]] = {}
+        self._disk = disk
         self._located: dict[str, Located | None] = {}
-        self._listings: dict[str, frozenset[str]] = {}
         self._project_roots = [os.path.realpath(root) for root in project_roots or ()]
         self._tops = sorted({name.partition(".")[0] for name in roots})
-        self._packages = [place for top in {*self._tops, _OWN_PACKAGE} for place in _package_places(top)]
-
-    @property
-    def folders(self) -> tuple[str, ...]:
-        """Folders that were listed."""
-        return tuple(self._listings)
+        self._packages = [place for top in {*self._tops, _OWN_PACKAGE} for place in self._package_places(top)]
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -70,7 +69,7 @@ class Finder:
 
     def project_modules(self) -> Iterator[Located]:
         """Yield every module of the roots' top-level packages, and of those that stand in the project's folders."""
-        found = {entry.partition(".")[0] for folder in self._project_roots for entry in self._listing(folder)}
+        found = {entry.partition(".")[0] for folder in self._project_roots for entry in self._disk.entries(folder)}
         for top in sorted({*self._tops, *filter(str.isidentifier, found)}):
             yield from self._below(top)
 
@@ -80,7 +79,7 @@ class Finder:
             return
         yield located
         for folder in located.folders:
-            for entry in sorted(self._listing(folder)):
+            for entry in sorted(self._disk.entries(folder)):
                 stem = entry.partition(".")[0]
                 if stem.isidentifier() and not entry.startswith("__"):
                     yield from self._below(f"{name}.{stem}")
@@ -95,47 +94,48 @@ class Finder:
     def _locate_top(self, name: str) -> Located | None:
         if name in sys.stdlib_module_names:
             return None
-        spec = _spec_of(name)
-        if spec is None:
-            return None
-        folders = tuple(spec.submodule_search_locations or ())
-        located = Located(name, spec.origin if spec.has_location else None, folders)
+        path, *folders = self._place(name)
+        located = Located(name, path, tuple(folder for folder in folders if folder))
         places = [located.path] if located.path else list(located.folders)
         return located if places and all(self._is_first_party(os.path.realpath(place)) for place in places) else None
+
+    def _package_places(self, top: str) -> list[str]:
+        path, *folders = self._place(top)
+        return [] if top in sys.stdlib_module_names else [place for place in folders or [path] if place]
+
+    def _place(self, top: str) -> list[str | None]:
+        if top not in self.places:
+            self.places[top] = place_of(top)
+        return self.places[top]
 
     def _search(self, name: str, last: str, folders: tuple[str, ...]) -> Located | None:
         namespaces = []
         for folder in folders:
-            entries = self._listing(folder)
+            entries = self._disk.entries(folder)
             inner = os.path.join(folder, last)
-            if last in entries and "__init__.py" in self._listing(inner):
+            if last in entries and "__init__.py" in self._disk.entries(inner):
                 return Located(name, os.path.join(inner, "__init__.py"), (inner,))
             for suffix in _SUFFIXES:
                 if last + suffix in entries:
                     return Located(name, inner + suffix)
-            if last in entries and os.path.isdir(inner):
+            if entries.get(last):
                 namespaces.append(inner)
         return Located(name, None, tuple(namespaces)) if namespaces else None
-
-    def _listing(self, folder: str) -> frozenset[str]:
-        if folder not in self._listings:
-            self._listings[folder] = frozenset(os.listdir(folder) if os.path.isdir(folder) else ())
-        return self._listings[folder]
 
     def _is_first_party(self, path: str) -> bool:
         for owned in [*self._project_roots, *map(os.path.realpath, self._packages)]:
             if path == owned or path.startswith(owned + os.sep):
                 return not _INSTALLED_FOLDERS & set(path[len(owned) :].split(os.sep))
-        installed = any(path.startswith(folder + os.sep) for folder in _installed_folders())
+        installed = any(path.startswith(folder + os.sep) for folder in installed_folders())
         return not installed and not _INSTALLED_FOLDERS & set(path.split(os.sep))
 
 
-def _package_places(top: str) -> list[str]:
+def place_of(top: str) -> list[str | None]:
+    """Return where Python finds a top-level module: its file, or None, and the folders of its submodules."""
     spec = _spec_of(top)
-    if spec is None or top in sys.stdlib_module_names:
-        return []
-    places = [*(spec.submodule_search_locations or ())] or ([spec.origin] if spec.has_location else [])
-    return [place for place in places if place]
+    if spec is None:
+        return [None]
+    return [spec.origin if spec.has_location else None, *(spec.submodule_search_locations or ())]
 
 
 def _spec_of(top: str) -> ModuleSpec | None:
@@ -146,6 +146,7 @@ def _spec_of(top: str) -> ModuleSpec | None:
 
 
 @cache
-def _installed_folders() -> tuple[str, ...]:
+def installed_folders() -> tuple[str, ...]:
+    """Return the folders that distributions are installed in; what stands there is not first-party."""
     paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     return tuple({os.path.realpath(path) for path in [*paths, *site.getsitepackages(), site.getusersitepackages()]})

@@ -4,7 +4,8 @@ import builtins
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ftpipeline.engine.fingerprint.cache import FactsCache, Remembered
+from ftpipeline.engine.fingerprint.cache import FactsCache
+from ftpipeline.engine.fingerprint.disk import Disk
 from ftpipeline.engine.fingerprint.facts import FileFacts, Import, Item
 from ftpipeline.engine.fingerprint.modules import Finder
 
@@ -35,11 +36,12 @@ class Target(NamedTuple):
 class Project:
     """The first-party modules, their facts, and what their names stand for."""
 
-    def __init__(self, finder: Finder, cache: FactsCache) -> None:
-        """Find modules through `finder` and read them through `cache`."""
+    def __init__(self, finder: Finder, disk: Disk, cache: FactsCache) -> None:
+        """Find modules through `finder` and read them from `disk`, or in their stead the facts in `cache`."""
         self.finder = finder
-        self.cache = cache
-        self._files: dict[str, Remembered | None] = {}
+        self._disk = disk
+        self._cache = cache
+        self._facts: dict[str, FileFacts | None] = {}
         self._resolved: dict[tuple[str, str], tuple[Target, ...]] = {}
 
     def owns(self, module: str) -> bool:
@@ -48,20 +50,21 @@ class Project:
 
     def facts(self, module: str) -> FileFacts:
         """Return the facts of a first-party module; none for a namespace package or what is not Python source."""
-        file = self._file(module)
-        return file.facts if file and file.facts else _NO_FACTS
+        return self._read(module) or _NO_FACTS
 
     def opaque_digest(self, module: str) -> str | None:
         """Return the digest of the bytes of a module that is not Python source; None for all others."""
-        file = self._file(module)
-        return file.digest if file and file.facts is None else None
+        located = self.finder.locate(module)
+        if located is None or located.path is None or self._read(module) is not None:
+            return None
+        return self._disk.digest(located.path)
 
-    def _file(self, module: str) -> Remembered | None:
-        """Return what is known of a module's file, as it was when this project first asked."""
-        if module not in self._files:
+    def _read(self, module: str) -> FileFacts | None:
+        """Return the facts of a module's file, as it was when this project first asked."""
+        if module not in self._facts:
             located = self.finder.locate(module)
-            self._files[module] = self.cache.read(located.path) if located and located.path else None
-        return self._files[module]
+            self._facts[module] = self._cache.facts(located.path) if located and located.path else None
+        return self._facts[module]
 
     def items(self, module: str, name: str) -> list[Item]:
         """Return the statements of `module` that bind `name`."""

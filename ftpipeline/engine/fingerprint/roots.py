@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any
 
 from ftpipeline.engine.fingerprint.modules import Finder
-from ftpipeline.engine.fingerprint.values import code_place
+from ftpipeline.engine.fingerprint.values import CanonicalValue, code_place, read_value, usual_places
 from ftpipeline.errors import StepDefinitionError
 
 
@@ -31,6 +31,10 @@ class Root:
     def identity(self) -> tuple[str, int]:
         """What tells this root from all others in the process."""
         return self.label, id(self.value)
+
+    def read(self, finder: Finder) -> CanonicalValue:
+        """Return the canonical form of the root's own value, such as what a decorator closed over."""
+        return read_value(self.value, usual_places(finder.bases), lambda module: finder.locate(module) is not None)
 
     def require_source(self, finder: Finder) -> None:
         """Raise StepDefinitionError unless the root's module is found on disk."""

@@ -1,5 +1,6 @@
 """Laws of the code fingerprint that the mutation matrix does not state."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -124,21 +125,6 @@ def test_set_environment_variables_that_are_read_at_import_are_named(project: Pr
     assert found["environment"] == ["LIMIT"]
 
 
-def test_facts_from_the_cache_give_the_same_fingerprint(project: Project, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    cold = project.fingerprint(cache=cache)
-    assert list(cache.rglob("*.json"))
-    assert project.fingerprint(cache=cache)["digest"] == cold["digest"] == project.fingerprint()["digest"]
-
-
-def test_a_torn_cache_file_is_read_again(project: Project, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    cold = project.fingerprint(cache=cache)
-    for path in cache.rglob("*.json"):
-        path.write_bytes(path.read_bytes()[:-5])
-    assert project.fingerprint(cache=cache)["digest"] == cold["digest"]
-
-
 def test_an_edit_is_noticed_within_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = Project(tmp_path)
     project.write({"edited/worker.py": "def f(): return 1\n"})
@@ -147,6 +133,16 @@ def test_an_edit_is_noticed_within_a_process(tmp_path: Path, monkeypatch: pytest
     assert code_fingerprint(["edited.worker"]) == before
     project.write({"edited/worker.py": "def f(): return 2\n"})
     assert code_fingerprint(["edited.worker"]).digest != before.digest
+
+
+def test_an_edit_with_its_old_time_is_noticed_within_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project, file = Project(tmp_path), tmp_path / "restored" / "worker.py"
+    project.write({"restored/worker.py": "def f(): return 1\n"})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before, times = code_fingerprint(["restored.worker"]), file.stat()
+    file.write_text("def f(): return 2\n")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert code_fingerprint(["restored.worker"]).digest != before.digest
 
 
 def test_project_roots_leave_out_what_is_installed_inside_them(project: Project) -> None:

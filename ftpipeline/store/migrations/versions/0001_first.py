@@ -1,4 +1,4 @@
-"""The first schema: step results with lineage, pointers, eval sets and the registry."""
+"""The first schema: step results with lineage, leases, quarantine, pointers, eval sets and the registry."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,11 +8,14 @@ down_revision = None
 
 _sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _digest = sa.String(71)
+_standing = sa.text("tombstone IS NULL")
 
 
 def upgrade() -> None:
     """Create every table."""
     _create_results()
+    _create_leases()
+    _create_marks()
     _create_pointers()
     _create_registry()
 
@@ -20,7 +23,8 @@ def upgrade() -> None:
 def _create_results() -> None:
     op.create_table(
         "step_results",
-        sa.Column("key", _digest, primary_key=True),
+        sa.Column("seq", _sequence, primary_key=True, autoincrement=True),
+        sa.Column("key", _digest, nullable=False),
         sa.Column("step", sa.String, nullable=False),
         sa.Column("code", _digest, nullable=False),
         sa.Column("inputs", sa.Text, nullable=False),
@@ -36,8 +40,45 @@ def _create_results() -> None:
         sa.Column("environment", sa.String(71), nullable=False),
         sa.Column("libraries", sa.Text, nullable=False),
         sa.Column("escalations", sa.Text, nullable=False),
+        sa.Column("used", sa.String, nullable=False),
+        sa.Column("tombstone", sa.String),
+    )
+    op.create_index(
+        "step_results_key", "step_results", ["key"], unique=True, sqlite_where=_standing, postgresql_where=_standing
     )
     op.create_index("step_results_output", "step_results", ["output"])
+
+
+def _create_leases() -> None:
+    op.create_table(
+        "leases",
+        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("holder", sa.String),
+        sa.Column("generation", sa.Integer, nullable=False),
+        sa.Column("beats", sa.Integer, nullable=False),
+        sa.Column("ttl", sa.Float, nullable=False),
+    )
+
+
+def _create_marks() -> None:
+    op.create_table(
+        "quarantine_marks",
+        sa.Column("seq", _sequence, primary_key=True, autoincrement=True),
+        sa.Column("digest", _digest, nullable=False),
+        sa.Column("receipt", _digest, nullable=False),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("marked", sa.String, nullable=False),
+        sa.Column("lifted", sa.String),
+        sa.Column("lift_receipt", _digest),
+        sa.Column("lift_reason", sa.Text),
+        sa.UniqueConstraint("digest", "receipt"),
+    )
+    op.create_table(
+        "erased_blobs",
+        sa.Column("digest", _digest, primary_key=True),
+        sa.Column("reason", sa.Text, nullable=False),
+        sa.Column("time", sa.String, nullable=False),
+    )
 
 
 def _create_pointers() -> None:

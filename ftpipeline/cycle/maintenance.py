@@ -1,0 +1,65 @@
+"""Maintenance of a home: which digests the registry needs, and the two verbs over all of them."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Connection, select
+
+from ftpipeline.digest import Digest, parse
+from ftpipeline.store import fsck as checking
+from ftpipeline.store import gc as collecting
+from ftpipeline.store.home import Store
+from ftpipeline.store.reach import STORE_ROOTS, Roots
+from ftpipeline.store.tables import production_pins, registry_entries, registry_history
+
+GRACE = timedelta(hours=72)
+"""Longer than a week's run takes, shorter than the time between two of them."""
+
+_ENTRY = ("artifact", "manifest", "base_model", "report", "gate")
+
+
+def registry_roots(connection: Connection) -> set[Digest]:
+    """Return what any entry was ever registered with, in whatever stage, and what a run was pinned to.
+
+    The previous production, which a rollback returns to, is among them as long as its entry is, that is for ever.
+    """
+    columns = [
+        *(registry_entries.c[name] for name in _ENTRY),
+        registry_history.c.digest,
+        registry_history.c.receipt,
+        production_pins.c.digest,
+    ]
+    found = (connection.scalars(select(column).where(column.is_not(None))) for column in columns)
+    return {parse(digest) for digests in found for digest in digests}
+
+
+ROOTS: tuple[Roots, ...] = (*STORE_ROOTS, registry_roots)
+"""Everything that keeps digests in the database."""
+
+
+def fsck(store: Store) -> checking.Report:
+    """Hash every object of a home, follow every row, and move altered bytes aside.
+
+    Raises:
+        StoreError: the store cannot be read, or bytes cannot be moved aside.
+    """
+    return checking.check(store, ROOTS)
+
+
+def gc(
+    store: Store, grace: timedelta = GRACE, *, dry_run: bool = False, roots: Iterable[Roots] = ROOTS
+) -> collecting.Collected:
+    """Remove what nothing reaches and nobody touched for the grace period.
+
+    Args:
+        store: the open store.
+        grace: how long an untouched object or result is kept whatever happens.
+        dry_run: remove nothing, only count.
+        roots: who names the digests to keep.
+
+    Raises:
+        InputError: the grace period is too short for work in progress.
+        CorruptArtifactError: a tree that must be kept is altered; nothing was removed.
+        StoreError: something could not be removed.
+    """
+    return collecting.collect(store, roots, grace, datetime.now(UTC), dry_run=dry_run)

@@ -1,0 +1,213 @@
+"""Dagster's own programs on a tiny pipeline: started, talked to, and ended with everything that they started."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from ftpipeline.orchestration.run import prepare_dagster_home
+from ftpipeline.pipeline import PIPELINES_VARIABLE
+from ftpipeline.store.home import Home
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(sys.executable).parent
+LOCATION, REPOSITORY = "ftpipeline", "__repository__"
+_HOST = "127.0.0.1"
+_END_SECONDS, _POLL_SECONDS = 60.0, 0.5
+
+Found = TypeVar("Found")
+
+needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks for left processes in /proc, which is Linux's")
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A Dagster deployment of one pipeline file: its folders and the environment that its programs run in."""
+
+    home: Home
+    pipeline_file: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {
+            "FTPIPELINE_HOME": str(self.home.root),
+            "DAGSTER_HOME": str(self.home.dagster_home),
+            PIPELINES_VARIABLE: str(self.pipeline_file),
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def call(self, program: str, *arguments: str) -> str:
+        """Run a program to its end and return its standard output; it must succeed."""
+        done = subprocess.run(
+            [PROGRAMS / program, *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    @contextmanager
+    def running(self, program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Keep a program running; at the end it and all its descendants must be gone."""
+        log = self.home.dagster_home / f"{program}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [PROGRAMS / program, *arguments],
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            left = self._end(process)
+        assert not left, f"{program} left processes behind: {left}"
+
+    def _end(self, process: subprocess.Popen[bytes]) -> list[str]:
+        """Ask the program to end, wait for its descendants, and kill and return those that stay."""
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_END_SECONDS)
+            wait_for(lambda: not self.processes() or None, _END_SECONDS, "no process")
+        except (subprocess.TimeoutExpired, TimeoutError):
+            left = self.processes()
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+            process.wait()
+            return list(left.values())
+        return []
+
+    def processes(self) -> dict[int, str]:
+        """Return pid and command line of every living process of this deployment: they inherit its DAGSTER_HOME."""
+        mark = f"DAGSTER_HOME={self.home.dagster_home}".encode()
+        found = {}
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit() and mark in _read(folder / "environ").split(b"\0"):
+                found[int(folder.name)] = _read(folder / "cmdline").replace(b"\0", b" ").decode(errors="replace")
+        return found
+
+
+@dataclass(frozen=True)
+class WebServer:
+    """A running web server of a deployment."""
+
+    url: str
+
+    def graphql(self, query: str, **variables: Any) -> Mapping[str, Any]:
+        """Return the one field that a query asks for."""
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(f"{self.url}/graphql", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as response:
+            answer = json.load(response)
+        assert "errors" not in answer, answer
+        (field,) = answer["data"].values()
+        return dict(field)
+
+    def launch(self, job: str, partition: str) -> str:
+        """Launch a run of a job for a partition, as the UI does, and return its id."""
+        launched = self.graphql(
+            "mutation($params: ExecutionParams!) { launchRun(executionParams: $params) { __typename"
+            " ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }",
+            params={
+                "selector": {
+                    "repositoryLocationName": LOCATION,
+                    "repositoryName": REPOSITORY,
+                    "jobName": job,
+                },
+                "executionMetadata": {"tags": [{"key": "dagster/partition", "value": partition}]},
+            },
+        )
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return str(launched["run"]["runId"])
+
+    def terminate(self, run_id: str) -> None:
+        """Ask a run to end itself, as the UI's Terminate does."""
+        answer = self.graphql(
+            "mutation($run: String!) { terminateRun(runId: $run, terminatePolicy: SAFE_TERMINATE) { __typename } }",
+            run=run_id,
+        )
+        assert answer["__typename"] == "TerminateRunSuccess", answer
+
+    def status(self, run_id: str) -> str:
+        found = self.graphql(
+            "query($run: ID!) { runOrError(runId: $run) { __typename ... on Run { status } } }", run=run_id
+        )
+        return str(found["status"])
+
+
+@contextmanager
+def web_server(deployment: Deployment, program: str = "dagster-webserver", *arguments: str) -> Iterator[WebServer]:
+    """Keep a program running that serves the UI, and wait until it does.
+
+    Args:
+        deployment: what it serves.
+        program: name of the program.
+        arguments: what comes before its address.
+    """
+    port = free_port()
+    address = ("-h", _HOST, "-p", str(port), "-w", "workspace.yaml")
+    with deployment.running(program, *arguments, *address) as process:
+        url = f"http://{_HOST}:{port}"
+        wait_for(lambda: _is_up(url, process), 120, f"answer from {url}")
+        yield WebServer(url)
+
+
+def deployment(folder: Path, pipeline_file: Path) -> Deployment:
+    """Make the folders of a deployment."""
+    home = Home(folder / "home")
+    prepare_dagster_home(home)
+    return Deployment(home, pipeline_file)
+
+
+def wait_for(look: Callable[[], Found | None], seconds: float, what: str) -> Found:
+    """Return what `look` finds as soon as it finds something.
+
+    Raises:
+        TimeoutError: it found nothing in this time.
+    """
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if (found := look()) is not None:
+            return found
+        time.sleep(_POLL_SECONDS)
+    raise TimeoutError(f"{what} was waited for in vain, for {seconds:.0f} s")
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.create_server((_HOST, 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def _is_up(url: str, process: subprocess.Popen[bytes]) -> bool | None:
+    assert process.poll() is None, "the web server ended; its log is beside its instance"
+    try:
+        with urllib.request.urlopen(f"{url}/server_info", timeout=5):
+            return True
+    except OSError:
+        return None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # the process has ended, or is somebody else's
+        return b""
