@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from ftpipeline import errors
-from ftpipeline.engine.fingerprint import code_fingerprint
 from ftpipeline.errors import FtpipelineError, WorkerError, WorkerInterruptedError
 from ftpipeline.steps.ports import Progress, WorkerRequest, silent
 
@@ -47,26 +46,6 @@ _SAYABLE: Mapping[str, type[FtpipelineError]] = {
     )
 }
 """The errors that travel by name: those that are made from a message alone."""
-
-
-CODE_VARIABLE = "FTPIPELINE_WORKER_CODE"
-"""Names the code that the launcher keyed the step by."""
-
-
-def worker_code(module: str) -> str:
-    """Return the fingerprint of a worker's code as it stands on this machine's disk."""
-    return code_fingerprint([module]).digest
-
-
-def require_keyed_code(module: str) -> None:
-    """Refuse to work with other code than the step is keyed by; without a launcher that says, there is no key.
-
-    Raises:
-        WorkerError: the code here is another.
-    """
-    keyed = os.environ.get(CODE_VARIABLE)
-    if keyed is not None and keyed != worker_code(module):
-        raise WorkerError(f"worker {module} has other code here than its step is keyed by; install one version everywhere")
 
 
 def command(request: WorkerRequest, request_file: Path) -> list[str]:

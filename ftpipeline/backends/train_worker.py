@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ftpipeline.backends.channel import Channel, open_channel
 from ftpipeline.backends.lifetime import StopRequest, end_with
-from ftpipeline.backends.protocol import EXIT_INTERRUPTED, read_request, require_keyed_code
+from ftpipeline.backends.protocol import EXIT_INTERRUPTED, read_request
 from ftpipeline.errors import FtpipelineError, WorkerError, WorkerInterruptedError
 
 
@@ -36,7 +36,6 @@ def _run(request_file: Path, channel: Channel, stop: StopRequest) -> int:
     try:
         request, parent = read_request(request_file)
         end_with(parent)
-        require_keyed_code(request.module)
         from ftpipeline.backends.training import train  # slow, and only right in the sealed environment
 
         train(request, channel, stop)

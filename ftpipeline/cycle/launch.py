@@ -10,16 +10,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import ftpipeline
-from ftpipeline.backends.protocol import CODE_VARIABLE, WorkerOutcome, command, worker_code, write_request
+from ftpipeline.backends.protocol import WorkerOutcome, command, write_request
 from ftpipeline.engine.child import best_level
 from ftpipeline.engine.child.exec_spec import ExecSpec
+from ftpipeline.engine.fingerprint import code_fingerprint
 from ftpipeline.engine.fingerprint.environment import thread_settings
 from ftpipeline.errors import WorkerError
 from ftpipeline.steps.ports import Launcher, Progress, WorkerRequest
 
 _GRACE_SECONDS = 10.0
 _CODE = Path(ftpipeline.__file__).parent
-_KEPT_VARIABLES = (CODE_VARIABLE, "TMPDIR", "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "FTPIPELINE_TORCH_THREADS")
+_KEPT_VARIABLES = ("TMPDIR", "PYTHONPATH", "CUDA_VISIBLE_DEVICES", "FTPIPELINE_TORCH_THREADS")
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +34,7 @@ class SubprocessLauncher(Launcher):
             folder = Path(name)
             stderr_file = folder / "stderr.txt"
             with self._session(outcome, folder) as variables:
-                keyed = {CODE_VARIABLE: worker_code(request.module)}
-                environment = {**os.environ, **variables, **keyed, "TMPDIR": name}
+                environment = {**os.environ, **variables, "TMPDIR": name}
                 returncode = _run(_walled(request, folder), environment, stderr_file, outcome)
             said = stderr_file.read_text(encoding="utf-8", errors="replace").strip()
         try:
@@ -63,6 +63,8 @@ def _walled(request: WorkerRequest, folder: Path) -> list[str]:
         reads=(str(_CODE), *_python_path(), *(str(path) for path in request.inputs.values())),
         writes=(str(request.out), str(folder)),
         env=(*_KEPT_VARIABLES, *thread_settings()),
+        module=request.module,
+        code=code_fingerprint([request.module]).digest,
     )
     return wall.command(folder / "wall.json", command(request, request_file))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ftpipeline.cycle.launch import SubprocessLauncher
+from ftpipeline.engine.fingerprint import code_fingerprint
 from ftpipeline.errors import TrainingFailedError, WorkerError, WorkerInterruptedError
 from ftpipeline.steps.ports import WorkerRequest
 
@@ -108,10 +109,11 @@ def _is_running(pid: int) -> bool:
     return state != "Z"
 
 
-def test_a_worker_whose_code_is_not_the_keyed_one_refuses_to_work(
+def test_a_worker_whose_code_is_not_the_keyed_one_is_not_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ftpipeline.cycle.launch.worker_code", lambda module: "sha256:" + "0" * 64)
+    keyed = code_fingerprint(["ftpipeline.weeks"])
+    monkeypatch.setattr("ftpipeline.cycle.launch.code_fingerprint", lambda modules: keyed)
     request = WorkerRequest("ftpipeline.backends.train_worker", {}, {}, tmp_path)
     with pytest.raises(WorkerError, match="other code here than its step is keyed by"):
         SubprocessLauncher().launch(request)

@@ -2,6 +2,9 @@
 
 Four processes: the caller, a zygote that it starts once, a warden for each step, and the step. The zygote is small and
 forks; the warden supervises from outside the confinement; the step loads its code afresh, confines itself, and runs.
+
+This keeps steps honest, it does not hold hostile code. Not seen: time, randomness, whether an undeclared file exists,
+and at level `observed` whatever is not opened by Python itself. Devices such as GPUs are not granted.
 """
 
 from ftpipeline.engine.child.client import Hear, StepHost

@@ -26,6 +26,13 @@ Hear = Callable[[Mapping[str, Any]], None]
 
 # Not the caller's: the zone and language of a machine, and what a user keeps at home, are in no key.
 _FIXED_VARIABLES = {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
+# Libraries that call home in the background would be taken for a step that uses the network.
+_NO_TELEMETRY = {
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_HUB_OFFLINE": "1",
+    "ORT_DISABLE_TELEMETRY": "1",
+}
 _ATTEMPTS = 2
 _TOKEN_BITS = 62
 
@@ -112,7 +119,7 @@ def _work(request: StepRequest, level: Level, scratch: Path) -> Work:
 def _base_environment() -> dict[str, str]:
     """What every step gets; the settings of thread pools change results, so they are in the step key."""
     names = ("PATH", *thread_settings())
-    return _FIXED_VARIABLES | {name: os.environ[name] for name in names if name in os.environ}
+    return _FIXED_VARIABLES | _NO_TELEMETRY | {name: os.environ[name] for name in names if name in os.environ}
 
 
 @contextmanager

@@ -21,9 +21,13 @@ class ExecSpec:
         level: at `observed`, only its environment is scrubbed and its life tied to its parent's.
         reads: files and folders that it may read besides the interpreter and installed distributions.
         writes: folders that it may read and write.
-        env: names of the variables that it keeps besides PATH, HOME and those of a Dagster Pipes session.
+        env: names of the variables that it keeps besides PATH, HOME, TZ, LC_ALL, the settings of thread pools, and
+            those of a Dagster Pipes session.
         tcp_ports: ports that it may connect to, where the kernel can tell.
-        parent: id of the process that starts it; the program gets SIGTERM when the starting thread ends.
+        module: module that the program runs, empty if it runs none.
+        code: fingerprint of that module's code as its caller knows it; other code here is refused.
+        parent: id of the process that starts it, filled in by `command`; the program gets SIGTERM when the thread that
+            started it ends.
     """
 
     level: Level
@@ -31,6 +35,8 @@ class ExecSpec:
     writes: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     tcp_ports: tuple[int, ...] = ()
+    module: str = ""
+    code: str = ""
     parent: int = 0
 
     def command(self, file: Path, program: Sequence[str]) -> list[str]:

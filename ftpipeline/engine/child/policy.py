@@ -6,6 +6,7 @@ import site
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import ftpipeline
@@ -88,10 +89,10 @@ def policy_of(work: Work) -> Policy:
     if request.modules is None:
         _add(grants, roots, LOOK)
     else:
-        roots |= {os.path.dirname(os.path.realpath(module)) for module in request.modules}
+        modules = _real_files(map(str, request.modules))
+        roots |= {os.path.dirname(module) for module in modules}
         _add(grants, roots, Access.LIST)  # Python lists a folder to find a module in it
-        _add(grants, map(str, request.modules), Access.READ)
-        _add(grants, (importlib.util.cache_from_source(module) for module in request.modules), Access.READ)
+        grants |= dict.fromkeys((*modules, *map(importlib.util.cache_from_source, modules)), Access.READ)
     _add(grants, _loaded_files(installed), Access.READ)
     _add(grants, map(str, request.inputs.values()), LOOK)
     _add(grants, map(str, request.reads), LOOK)
@@ -109,6 +110,16 @@ def _roots(targets: Iterable[str]) -> set[str]:
             places = spec.submodule_search_locations or filter(None, [spec.origin])
             roots |= {os.path.dirname(os.path.realpath(place)) for place in places}
     return roots
+
+
+def _real_files(files: Iterable[str]) -> list[str]:
+    """Return real paths, asking once for each folder: there are hundreds of modules in a few folders."""
+    real_folder = cache(os.path.realpath)
+    parts = ((*os.path.split(file), os.path.islink(file)) for file in files)
+    return [
+        os.path.realpath(os.path.join(folder, name)) if is_link else os.path.join(real_folder(folder), name)
+        for folder, name, is_link in parts
+    ]
 
 
 def _loaded_files(installed: Iterable[str]) -> list[str]:
