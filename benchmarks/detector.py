@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +88,7 @@ def mean_ratio(points: Sequence[Point]) -> list[int]:
     mean[100:] = (sums[100:-1] - sums[:-101]) / 100
     high = losses >= 2 * mean
     runs = np.convolve(high, np.ones(5))[: len(high)] >= 5
-    return _edges(points, runs)
+    return _edges(points, runs.tolist())
 
 
 def z_score(points: Sequence[Point]) -> list[int]:
@@ -104,16 +105,16 @@ def z_score(points: Sequence[Point]) -> list[int]:
 
 
 def page_hinkley(points: Sequence[Point]) -> list[int]:
-    """The sum of losses above their running mean, in units of the noise of the first hundred, rises by 50."""
+    """The sum of losses above their running mean, in units of the noise of the first hundred, rises by 50, or NaN."""
     losses = [math.nan if point.loss is None else point.loss for point in points]
-    noise = statistics.median(abs(b - a) for a, b in zip(losses[:99], losses[1:100], strict=True)) or 1e-9
+    noise = statistics.median(abs(b - a) for a, b in pairwise(losses[:100])) or 1e-9
     mean = total = least = 0.0
     high = []
     for number, loss in enumerate(losses):
-        mean += (loss - mean) / min(number + 1, 100)
-        total += (loss - mean) / noise - 0.5
+        mean += (loss - mean) / min(number + 1, 300)
+        total += (loss - mean) / noise - 0.2
         least = min(least, total)
-        high.append(number > 100 and total - least > 50)
+        high.append(number > 100 and not total - least <= 50)
     return _edges(points, high)
 
 

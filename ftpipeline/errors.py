@@ -165,6 +165,14 @@ class StepDefinitionError(InputError):
     """A step or port is declared in a way that the engine cannot run or key."""
 
 
+class UndeclaredUseError(StepDefinitionError):
+    """A step read, wrote or connected to something that it does not declare, whatever it did about the denial."""
+
+
+class StepFailedError(InputError):
+    """A step raised an error that is none of this tree nor of Python itself; its frames come with it."""
+
+
 # --- 3: environment -------------------------------------------------------------------------------------------------
 
 

@@ -139,6 +139,7 @@ class Split(Section):
 
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     seed: Annotated[int, Field(ge=0)] = 0
+    missing_classes: Literal["report", "fail"] = "report"
     leakage: Leakage = Leakage()
 
 
@@ -189,6 +190,7 @@ class PipelineFile(Section):
     abstention: Abstention = Abstention()
     evaluation: Evaluation = Evaluation()
     gates: Gates
+    isolation: Literal["best", "enforced"] = "best"
 
     @model_validator(mode="after")
     def _one_label_list(self) -> Self:

@@ -8,6 +8,7 @@ from ftpipeline.cli.audit import lineage, upgrade
 from ftpipeline.cli.bundle import verify
 from ftpipeline.cli.common import fail
 from ftpipeline.cli.demo import demo
+from ftpipeline.cli.detect import detect
 from ftpipeline.cli.manifests import app as manifest_app
 from ftpipeline.cli.registry import app as registry_app
 from ftpipeline.cli.registry import promote, resolve, rollback
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for verb in (demo, run, lineage, verify, resolve, promote, rollback, upgrade):
+for verb in (demo, run, lineage, verify, resolve, promote, rollback, detect, upgrade):
     app.command(verb.__name__)(verb)
 app.add_typer(registry_app, name="registry")
 app.add_typer(manifest_app, name="manifest")

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort
+from ftpipeline.engine.child import Level
+from ftpipeline.engine.child.levels import require
 from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.errors import UnknownNameError
 from ftpipeline.pipeline import Pipeline
@@ -16,12 +18,17 @@ from ftpipeline.store.home import Store
 
 @dataclass(frozen=True)
 class Cycle:
-    """A pipeline, the store it runs in, who watches, and how workers are launched."""
+    """A pipeline, the store it runs in, who watches, how workers are launched, and how well steps are confined.
+
+    Attributes:
+        level: of pure steps; None for what the pipeline demands, and else for the best the platform can do.
+    """
 
     pipeline: Pipeline
     store: Store
     observer: StepObserver
     launcher: BoundPort
+    level: Level | None = None
 
     @property
     def registry(self) -> Registry:
@@ -34,8 +41,19 @@ class Cycle:
         return self.store.home.cache
 
     def run(self, call: Call, run: RunContext) -> StepResult:
-        """Run one memoised step."""
-        return Runner(self.store, self.observer).run(call, run)
+        """Run one memoised step.
+
+        Raises:
+            WorkerError: the pipeline demands a confinement that this platform cannot give.
+        """
+        return Runner(self.store, self.observer, level=self.level or self._demanded()).run(call, run)
+
+    def _demanded(self) -> Level | None:
+        demanded = self.pipeline.file.isolation
+        if demanded == "best":
+            return None
+        require(Level(demanded))
+        return Level(demanded)
 
     def pin(self, run: RunContext) -> Pin:
         """Return the production that this run is gated against; written once, by the run's first step."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import ftpipeline
 from ftpipeline.backends.protocol import WorkerOutcome, command, write_request
-from ftpipeline.engine.child import best_level
+from ftpipeline.engine.child import Level, best_level
 from ftpipeline.engine.child.exec_spec import ExecSpec
 from ftpipeline.engine.fingerprint import code_fingerprint
 from ftpipeline.engine.fingerprint.environment import thread_settings
@@ -26,7 +26,14 @@ _log = logging.getLogger(__name__)
 
 
 class SubprocessLauncher(Launcher):
-    """Runs a worker in a process group of its own, so that a keyboard's Ctrl-C reaches it only through this process."""
+    """Runs a worker in a process group of its own, so that a keyboard's Ctrl-C reaches it only through this process.
+
+    Args:
+        level: how well the worker is confined; the best that the platform can do unless given.
+    """
+
+    def __init__(self, level: Level | None = None) -> None:
+        self._level = level if level is not None else best_level()
 
     def _launch(self, request: WorkerRequest, progress: Progress) -> None:
         outcome = WorkerOutcome(request.module, progress)
@@ -35,7 +42,7 @@ class SubprocessLauncher(Launcher):
             stderr_file = folder / "stderr.txt"
             with self._session(outcome, folder) as variables:
                 environment = {**os.environ, **variables, "TMPDIR": name}
-                returncode = _run(_walled(request, folder), environment, stderr_file, outcome)
+                returncode = _run(_walled(request, folder, self._level), environment, stderr_file, outcome)
             said = stderr_file.read_text(encoding="utf-8", errors="replace").strip()
         try:
             outcome.raise_unless_good(returncode, said.rpartition("\n")[2])
@@ -54,12 +61,12 @@ class SubprocessLauncher(Launcher):
         yield {}
 
 
-def _walled(request: WorkerRequest, folder: Path) -> list[str]:
+def _walled(request: WorkerRequest, folder: Path, level: Level) -> list[str]:
     """Return the command that runs the worker with its inputs to read, its output to write, and nothing else."""
     request_file = folder / "request.json"
     write_request(request, request_file)
     wall = ExecSpec(
-        level=best_level(),
+        level=level,
         reads=(str(_CODE), *_python_path(), *(str(path) for path in request.inputs.values())),
         writes=(str(request.out), str(folder)),
         env=(*_KEPT_VARIABLES, *thread_settings()),

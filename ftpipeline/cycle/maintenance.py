@@ -19,13 +19,12 @@ _ENTRY = ("artifact", "manifest", "base_model", "report", "gate")
 
 
 def registry_roots(connection: Connection) -> set[Digest]:
-    """Return what any entry was ever registered with, in whatever stage, and what a run was pinned to.
+    """Return what any entry, in whatever stage, was registered or moved with, and what a run was pinned to.
 
-    The previous production, which a rollback returns to, is among them as long as its entry is, that is for ever.
+    Entries are never forgotten, so the production before the current one, which a rollback returns to, is among them.
     """
     columns = [
         *(registry_entries.c[name] for name in _ENTRY),
-        registry_history.c.digest,
         registry_history.c.receipt,
         production_pins.c.digest,
     ]

@@ -16,6 +16,7 @@ from ftpipeline.engine.bind import BoundStep
 from ftpipeline.engine.child import Level, PortSpec, StepHost, StepOutcome, StepRequest, best_level
 from ftpipeline.engine.fingerprint.environment import cpu_flags, thread_settings
 from ftpipeline.engine.identity import Identity
+from ftpipeline.engine.key import typed, untyped
 from ftpipeline.errors import StoreError, WorkerError
 from ftpipeline.records import Facts, StepKind, StepObserver
 from ftpipeline.store.home import Store
@@ -60,6 +61,7 @@ def execute(
         params: its parameters.
         level: how well a pure step is confined; None for the best that the platform can do.
     """
+    params = untyped(typed(params))  # in the order of the key: one key must not give two results
     with _workspace(store.home.scratch) as workspace:
         folders = {}
         for name, tree in inputs.items():

@@ -7,5 +7,4 @@ from ftpipeline.errors import FtpipelineError
 
 def as_failure(error: FtpipelineError) -> dg.Failure:
     """Return the failure of a stage; running it again by itself would only fail again."""
-    known = {"error": type(error).__name__, "exit_code": error.exit_code}
-    return dg.Failure(str(error), known, allow_retries=False)
+    return dg.Failure(str(error), {"error": type(error).__name__, "exit_code": error.exit_code}, allow_retries=False)

@@ -1,11 +1,14 @@
 """The IO manager: what passes between assets is a digest, which run holds which is a row (contract C6)."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 
-from ftpipeline.errors import QuarantinedError, UnknownNameError
+from ftpipeline.errors import FtpipelineError, UnknownNameError
 from ftpipeline.orchestration.failures import as_failure
 from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.records import ArtifactRef
+from ftpipeline.store.pointers import Pointer
 
 
 class ArtifactIOManager(dg.IOManager):
@@ -16,13 +19,8 @@ class ArtifactIOManager(dg.IOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: ArtifactRef) -> None:
         """Point this run's asset partition at the artifact."""
-        self._workbench.store.pointers.put(
-            asset_name(context.asset_key),
-            context.asset_partition_key if context.has_asset_partitions else None,
-            context.run_id,
-            context.step_context.previous_attempt_count,
-            obj.digest,
-        )
+        asset, partition = _place(context)
+        self.point(asset, partition, context.run_id, context.step_context.previous_attempt_count, obj)
 
     def load_input(self, context: dg.InputContext) -> ArtifactRef:
         """Return what this run wrote, else what the runs it re-executes wrote, else the latest committed.
@@ -30,21 +28,44 @@ class ArtifactIOManager(dg.IOManager):
         Raises:
             Failure: nothing was ever written for this asset partition, or what was written is under quarantine.
         """
-        asset = asset_name(context.asset_key)
-        partition = context.asset_partition_key if context.has_asset_partitions else None
+        asset, partition = _place(context)
         run = context.step_context.dagster_run
         runs = [run.run_id, *parent_runs(context.instance, run.parent_run_id)]
+        try:
+            pointer = self.find(asset, partition, runs)
+        except FtpipelineError as error:
+            raise as_failure(error) from error
+        if pointer.run_id not in runs:
+            context.log.info(f"{asset}: taking the latest committed {pointer.digest}, written by run {pointer.run_id}")
+        return ArtifactRef(pointer.digest)
+
+    def point(self, asset: str, partition: str | None, run_id: str, attempt: int, ref: ArtifactRef) -> None:
+        """Write that an attempt of a run made an asset partition."""
+        self._workbench.store.pointers.put(asset, partition, run_id, attempt, ref.digest)
+
+    def find(self, asset: str, partition: str | None, runs: Sequence[str]) -> Pointer:
+        """Return what a run reads.
+
+        Args:
+            asset: the asset's name.
+            partition: partition key; None for an unpartitioned asset.
+            runs: the run, then those that it re-executes, nearest first.
+
+        Raises:
+            UnknownNameError: nothing was ever written.
+            QuarantinedError: what was written is under quarantine.
+        """
         pointer = self._workbench.store.pointers.find(asset, partition, runs)
         if pointer is None:
             where = f" for {partition}" if partition else ""
-            raise as_failure(UnknownNameError(f"asset {asset} was never materialised{where}; materialise it first"))
-        if pointer.run_id not in runs:
-            context.log.info(f"{asset}: taking the latest committed {pointer.digest}, written by run {pointer.run_id}")
-        try:
-            self._workbench.store.quarantine.check(pointer.digest)
-        except QuarantinedError as error:
-            raise as_failure(error) from error
-        return ArtifactRef(pointer.digest)
+            raise UnknownNameError(f"asset {asset} was never materialised{where}; materialise it first")
+        self._workbench.store.quarantine.check(pointer.digest)
+        return pointer
+
+
+def _place(context: dg.InputContext | dg.OutputContext) -> tuple[str, str | None]:
+    partition = context.asset_partition_key if context.has_asset_partitions else None
+    return asset_name(context.asset_key), partition
 
 
 def asset_name(key: dg.AssetKey) -> str:

@@ -15,6 +15,7 @@ class PipesLauncher(SubprocessLauncher):
     """Runs a worker as a subprocess with a Pipes session open, so that its messages reach the run while it trains."""
 
     def __init__(self, context: dg.AssetExecutionContext) -> None:
+        super().__init__()
         self._context = context
 
     @contextmanager

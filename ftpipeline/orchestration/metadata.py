@@ -45,7 +45,7 @@ def fact(name: str, value: Any) -> dg.MetadataValue[Any]:
 
 def facts(values: Mapping[str, Any]) -> Metadata:
     """Return facts under names for people."""
-    return {name.replace("_", " "): fact(name, value) for name, value in values.items()}
+    return {_words(name): fact(name, value) for name, value in values.items()}
 
 
 def table(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> dg.MetadataValue[Any]:
@@ -59,12 +59,16 @@ def table(rows: Sequence[Mapping[str, Any]], first: Sequence[str] = ()) -> dg.Me
     """
     if not rows:
         return dg.MetadataValue.text("none")
-    columns = list(dict.fromkeys([*first, *(name for row in rows for name in row)]))
-    records = [{name: _cell(row.get(name)) for name in columns} for row in rows]
+    columns = {name: _words(name) for name in [*first, *(name for row in rows for name in row)]}
+    records = [{words: _cell(row.get(name)) for name, words in columns.items()} for row in rows]
     return dg.MetadataValue.table(
         records=[dg.TableRecord(record) for record in records],
-        schema=dg.TableSchema(columns=[dg.TableColumn(name.replace("_", " "), "string") for name in columns]),
+        schema=dg.TableSchema(columns=[dg.TableColumn(words, "string") for words in columns.values()]),
     )
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _rows(value: Any, key: str, content: str) -> list[dict[str, Any]]:

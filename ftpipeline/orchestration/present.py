@@ -48,6 +48,10 @@ def _rows_kept(facts: Facts) -> Metadata:
     return {"label distribution": dg.MetadataValue.md(picture), "labels": fact("labels", labels)}
 
 
+def _curate(facts: Facts) -> Metadata:
+    return {"stages": table(facts["stages"], ("stage", "before", "after")), **_rows_kept(facts)}
+
+
 def _split(facts: Facts) -> Metadata:
     by_label = {row["label"]: row["train"] for row in facts["labels"]}
     picture = plots.inline(plots.bars(by_label), "training rows by label")
@@ -129,7 +133,7 @@ def _register(facts: Facts) -> Metadata:
 _PLAIN = _View(lambda facts: {}, frozenset())
 _VIEWS: Mapping[str, _View] = {
     "snapshot": _View(_rows_kept, frozenset({"labels"})),
-    "curate": _View(_rows_kept, frozenset({"labels"})),
+    "curate": _View(_curate, frozenset({"stages", "labels"})),
     "split": _View(_split, frozenset({"leakage", "leaked", "leaks", "labels", "missing_labels"})),
     "manifest": _View(_manifest, frozenset({"manifest"})),
     "train": _View(_train, frozenset({"loss_curve"})),

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import dagster as dg
 
 from ftpipeline.cycle.audit import Lineage, walk
+from ftpipeline.cycle.stages import BY_NAME
 from ftpipeline.digest import Digest
 from ftpipeline.orchestration.metadata import Metadata, table
 from ftpipeline.store.home import Store
@@ -56,18 +57,21 @@ def trail(
     lineage = walk(store, artifact)
     outputs = {record.step: record.output for record in lineage.records} | dict(inputs)
     rows = [{"what": what, **_made(store, outputs[stage])} for what, stage in _STATIONS.items()]
-    links = {what: dg.MetadataValue.url(asset_url(keys[stage], partition)) for what, stage in _STATIONS.items()}
+    links = {
+        what: dg.MetadataValue.url(asset_url(keys[stage], partition if BY_NAME[stage].weekly else None))
+        for what, stage in _STATIONS.items()
+    }
     return {"goes back to": table(rows), **_queries(lineage), **links}
 
 
-def asset_url(key: dg.AssetKey, partition: str) -> str:
-    """Return the address of an asset's partition in the UI; an unpartitioned asset ignores the partition."""
-    return f"/assets/{'/'.join(map(quote, key.path))}?view=partitions&partition={quote(partition)}"
+def asset_url(key: dg.AssetKey, partition: str | None) -> str:
+    """Return the address of an asset, or of one partition of it, in a UI that is served without a path prefix."""
+    place = f"/assets/{'/'.join(map(quote, key.path))}"
+    return place if partition is None else f"{place}?view=partitions&partition={quote(partition)}"
 
 
 def _made(store: Store, output: Digest) -> dict[str, Any]:
-    first = store.results.made(output)[0]
-    return {"digest": output, "made by run": first.run_id[:8], "finished (UTC)": f"{first.finished:%Y-%m-%d %H:%M}"}
+    return {"digest": output, "made by run": store.results.made(output)[0].run_id[:8]}
 
 
 def _queries(lineage: Lineage) -> Metadata:

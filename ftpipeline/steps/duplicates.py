@@ -3,29 +3,26 @@
 Near duplicates are texts whose sets of three-word shingles have a Jaccard similarity of at least the threshold; they
 are clustered by single linkage. Candidates share one of their rarest shingles (prefix filtering: Chaudhuri, Ganti and
 Kaushik, "A Primitive Operator for Similarity Joins in Data Cleaning", 2006), so a phrase of every mail costs nothing.
+Shingles are 64-bit hashes in flat arrays: what a text costs does not grow with the number of texts.
 """
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from ftpipeline.steps.groups import DisjointSets
-from ftpipeline.steps.text import words
+from ftpipeline.steps.shingles import Shingler
 
-SHINGLE = 3
-"""Words of a shingle; a shorter text is one shingle."""
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 POSTINGS = 64
-"""Texts kept per shingle: in a family of templates a text is compared to the first of them only, which are joined."""
+"""How many later texts a text is compared to for one shingle, in a family of templates that all hold it."""
 
-_Shingles = frozenset[tuple[str, ...]]
-
-
-def shingles(text: str) -> _Shingles:
-    """Return the text's set of shingles, never empty."""
-    tokens = words(text)
-    return frozenset(tokens[i : i + SHINGLE] for i in range(max(1, len(tokens) - SHINGLE + 1)))
+_COUNTERS = 1 << 20  # frequencies by the low bits of a shingle: a collision changes the order of a prefix, no result
 
 
 def near_duplicates(texts: Sequence[str], threshold: float) -> list[list[int]]:
@@ -37,33 +34,107 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[list[int]]:
         threshold: least Jaccard similarity, in (0, 1].
     """
     clusters = DisjointSets(len(texts))
-    first: dict[_Shingles, int] = {}
+    shingler, first = Shingler(), dict[bytes, int]()
+    distinct: list[int] = []
+    sets: list[NDArray[np.uint64]] = []
     for index, text in enumerate(texts):
-        clusters.join(index, first.setdefault(shingles(text), index))
-    _join_similar(first, Fraction(str(threshold)), clusters)
+        members = shingler.shingles(text)
+        holder = first.setdefault(members.tobytes() if len(members) == 1 else _name(members), index)
+        if holder == index:
+            distinct.append(index)
+            sets.append(members)
+        else:
+            clusters.join(index, holder)
+    if len(sets) > 1:
+        _join_similar(_Collection(distinct, sets, Fraction(str(threshold))), clusters)
     return clusters.sets()
 
 
-def _join_similar(first: Mapping[_Shingles, int], threshold: Fraction, clusters: DisjointSets) -> None:
-    frequency = Counter(shingle for members in first for shingle in members)
-    postings: dict[tuple[str, ...], list[tuple[int, _Shingles]]] = {}
-    for members, index in first.items():
-        prefix = sorted(members, key=lambda shingle: (frequency[shingle], shingle))[: _prefix(len(members), threshold)]
-        candidates = {other: held for shingle in prefix for other, held in postings.get(shingle, ())}
-        for other, held in sorted(candidates.items()):
-            if clusters.find(index) != clusters.find(other) and _similar(members, held, threshold):
-                clusters.join(index, other)
-        for shingle in prefix:
-            holders = postings.setdefault(shingle, [])
-            if len(holders) < POSTINGS:
-                holders.append((index, members))
+def _name(members: "NDArray[np.uint64]") -> bytes:
+    """Return a short name of a set, so that the sets themselves are held once."""
+    import hashlib
+
+    return hashlib.blake2b(members.tobytes(), digest_size=16).digest()
 
 
-def _prefix(size: int, threshold: Fraction) -> int:
-    """Return how many of the rarest shingles two similar sets cannot all differ in."""
-    return size - math.ceil(threshold * size) + 1
+@dataclass(frozen=True)
+class _Collection:
+    """Sets of shingles to be joined.
+
+    Attributes:
+        texts: index of the text of each set.
+        sets: sorted hashes, no two sets equal.
+        threshold: least similarity.
+    """
+
+    texts: Sequence[int]
+    sets: "Sequence[NDArray[np.uint64]]"
+    threshold: Fraction
+
+    def similar(self, one: int, other: int) -> bool:
+        """Compare two sets exactly."""
+        import numpy as np
+
+        a, b = self.sets[one], self.sets[other]
+        low, high = sorted((len(a), len(b)))
+        if low * self.threshold.denominator < self.threshold.numerator * high:
+            return False
+        both = np.concatenate((a, b))
+        both.sort()
+        shared = int(np.count_nonzero(both[1:] == both[:-1]))
+        return shared * self.threshold.denominator >= self.threshold.numerator * (len(a) + len(b) - shared)
 
 
-def _similar(one: _Shingles, other: _Shingles, threshold: Fraction) -> bool:
-    shared = len(one & other)
-    return shared * threshold.denominator >= threshold.numerator * (len(one) + len(other) - shared)
+def _join_similar(collection: _Collection, clusters: DisjointSets) -> None:
+    """Compare the pairs that share a shingle of their prefixes, unless they are in one cluster by then."""
+    refused: set[tuple[int, int]] = set()
+    for pairs in _candidates(*_postings(collection)):
+        for one, other in pairs:
+            a, b = collection.texts[one], collection.texts[other]
+            if clusters.find(a) == clusters.find(b) or (one, other) in refused:
+                continue
+            if collection.similar(one, other):
+                clusters.join(a, b)
+            else:
+                refused.add((one, other))
+
+
+def _postings(collection: _Collection) -> "tuple[NDArray[np.uint64], NDArray[np.int64]]":
+    """Return the shingles of all prefixes and the sets that hold them, by shingle and then by set."""
+    import numpy as np
+
+    counts = np.zeros(_COUNTERS, np.int64)
+    for members in collection.sets:
+        np.add.at(counts, members & np.uint64(_COUNTERS - 1), 1)
+    prefixes = [_prefix(members, counts, collection.threshold) for members in collection.sets]
+    shingles = np.concatenate(prefixes)
+    holders = np.repeat(np.arange(len(prefixes)), [len(prefix) for prefix in prefixes])
+    order = np.argsort(shingles, kind="stable")
+    return shingles[order], holders[order]
+
+
+def _prefix(
+    members: "NDArray[np.uint64]", counts: "NDArray[np.int64]", threshold: Fraction
+) -> "NDArray[np.uint64]":
+    """Return the rarest shingles, so many that two similar sets cannot differ in all of them."""
+    import numpy as np
+
+    size = len(members) - math.ceil(threshold * len(members)) + 1
+    rarest_first = np.argsort(counts[members & np.uint64(_COUNTERS - 1)], kind="stable")
+    return members[rarest_first[:size]]
+
+
+def _candidates(
+    shingles: "NDArray[np.uint64]", holders: "NDArray[np.int64]"
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield pairs that share a shingle, neighbours first: in a family they are joined, and the rest is passed over."""
+    import numpy as np
+
+    places = np.arange(len(shingles) - 1)
+    for distance in range(1, POSTINGS + 1):
+        places = places[places + distance < len(shingles)]
+        places = places[shingles[places] == shingles[places + distance]]
+        if not len(places):
+            return
+        pairs = np.unique(np.stack((holders[places], holders[places + distance])), axis=1)
+        yield list(zip(*pairs.tolist(), strict=True))

@@ -45,29 +45,33 @@ def components(keys: Sequence[Iterable[str]]) -> list[list[int]]:
     return sets.sets()
 
 
-def draw(names: Sequence[str], sizes: Sequence[int], wanted: int, seed: int) -> set[int]:
-    """Choose whole groups of about `wanted` rows by the hash of their names, with no random state.
+def held_out(names: Sequence[str], sizes: Sequence[int], fraction: float, seed: int) -> set[int]:
+    """Choose the groups to hold out: those whose name falls, by its hash, into the first `fraction` of all hashes.
 
-    Groups are taken in the order of their hashes; one that would overshoot is passed over, so a group larger than
-    `wanted` is never chosen unless all are: then the smallest is. A group's place in the order does not depend on the
-    others, so few groups change sides from one week to the next.
+    A group's side depends on its name and the seed alone, so rows and groups that come or go move no other group. Three
+    exceptions, for data on which that rule gives no usable split: a group of more than half of all rows is not held
+    out; where no group would be, the one with the smallest hash is; where all would be, the one with the largest is
+    not.
 
     Args:
         names: a stable name of each group.
         sizes: rows of each group.
-        wanted: rows to choose.
+        fraction: share of the groups to hold out, in (0, 1).
         seed: another seed gives another choice.
 
     Returns:
-        Indices of the chosen groups; at least one where there are groups.
+        Indices of the chosen groups; some but not all, where there are two groups or more.
     """
-    hashes = [hashlib.sha256(f"{seed}:{name}".encode()).digest() for name in names]
-    chosen: set[int] = set()
-    room = wanted
-    for index in sorted(range(len(names)), key=lambda index: hashes[index]):
-        if sizes[index] <= room:
-            chosen.add(index)
-            room -= sizes[index]
-    if not chosen and names:
-        chosen.add(min(range(len(names)), key=lambda index: (sizes[index], hashes[index])))
-    return chosen
+    places = [_place(name, seed) for name in names]
+    by_place = sorted(range(len(names)), key=lambda index: (places[index], names[index]))
+    usual = [index for index in by_place if 2 * sizes[index] <= sum(sizes)]
+    chosen = {index for index in usual if places[index] < fraction}
+    if not chosen:
+        return set(usual[:1])
+    return chosen - {by_place[-1]} if len(chosen) == len(names) else chosen
+
+
+def _place(name: str, seed: int) -> float:
+    """Return a number in [0, 1) that the name and the seed alone decide."""
+    hashed = hashlib.sha256(f"{seed}:{name}".encode()).digest()
+    return int.from_bytes(hashed[:6], "big") / 2**48

@@ -13,7 +13,8 @@ from typing import Any
 from ftpipeline.errors import EmptyResultError, LeakageError, PipelineFileError
 from ftpipeline.records import Facts, step
 from ftpipeline.steps.curate import VARIANTS
-from ftpipeline.steps.groups import components, draw
+from ftpipeline.steps.duplicates import near_duplicates
+from ftpipeline.steps.groups import components, held_out
 from ftpipeline.steps.leakage import METHOD
 from ftpipeline.steps.leaks import TRAIN, VALIDATION, LeakFinder, summary
 from ftpipeline.steps.ports import Progress, silent
@@ -25,20 +26,23 @@ EVAL_PREFIX = "eval_"
 """Inputs named `eval_<role>` are eval sets."""
 
 _POLICIES = ("drop", "fail")
+_CLASS_POLICIES = ("report", "fail")
+_RESEMBLANCE = 0.6  # of rows without a key: under curation's, which has joined what is nearly equal already
 
 
-@step("split", code_version="1", distributions=["pyarrow"])
+@step("split", code_version="2", distributions=["pyarrow"])
 def split(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, progress: Progress = silent) -> Facts:
     """Split curated rows by group and enforce that no eval set leaks into them.
 
     Args:
         inputs: `curated`, and `eval_<role>` for every eval set.
-        params: `validation_fraction` in (0, 1), `seed`, and `leakage` with `threshold` and `policy` (drop or fail).
+        params: `validation_fraction` in (0, 1), `seed`, `leakage` with `threshold` and `policy` (drop or fail), and
+            `missing_classes` (report or fail; report where it is not given).
         out: the output tree.
         progress: told about rows checked.
 
     Raises:
-        EmptyResultError: train or validation would be empty.
+        EmptyResultError: train or validation would be empty, or lack a class under the policy `fail`.
         LeakageError: there are leaks and the policy is `fail`.
         PipelineFileError: a parameter is out of its range.
     """
@@ -46,7 +50,8 @@ def split(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, p
     if policy not in _POLICIES:
         raise PipelineFileError(f"leakage.policy is {policy!r}; use drop or fail")
     rows = read_rows(inputs["curated"] / ROWS, CuratedRow)
-    groups = components([row.groups for row in rows])
+    groups = _tied(rows)
+    _require_groups(groups)
     sides = _assigned(rows, groups, params["validation_fraction"], params["seed"])
     finder = LeakFinder(_wordings(inputs["curated"]), threshold, progress)
     checks = _checked(finder, _eval_sets(inputs), rows, sides)
@@ -57,12 +62,13 @@ def split(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, p
     left = [row for row in rows if row.id not in leaked]
     kept = {side: [row for row in left if sides[row.id] == side] for side in (TRAIN, VALIDATION)}
     _require_rows(kept, leaked)
+    record = _record(kept, groups, params)
+    _require_classes(record["missing_labels"], params.get("missing_classes", "report"))
     for side, side_rows in kept.items():
         write_rows(out / f"{side}.parquet", side_rows, CuratedRow)
     write_rows(out / LEAKS, [leak for leaks, _ in checks.values() for leak in leaks], Leak)
     verdict = {"verdict": "dropped" if leaked else "clean", "threshold": threshold, "method": METHOD, "sets": report}
     write_record(out / LEAKAGE_RECORD, verdict)
-    record = _record(kept, groups, params)
     write_record(out / SPLIT_RECORD, record)
     return _facts(record, verdict, Counter(sides[row] for row in leaked))
 
@@ -71,13 +77,35 @@ def _assigned(rows: Sequence[CuratedRow], groups: list[list[int]], fraction: flo
     """Return row id to split; groups of rows stay whole."""
     if not 0 < fraction < 1:
         raise PipelineFileError(f"split.validation_fraction is {fraction}; give a share between 0 and 1")
-    names = [min((key for index in group for key in rows[index].groups), default=rows[group[0]].id) for group in groups]
-    chosen = draw(names, [len(group) for group in groups], round(fraction * len(rows)), seed)
+    names = [_name([rows[index] for index in group]) for group in groups]
+    chosen = held_out(names, [len(group) for group in groups], fraction, seed)
     return {
         rows[index].id: VALIDATION if position in chosen else TRAIN
         for position, group in enumerate(groups)
         for index in group
     }
+
+
+def _tied(rows: Sequence[CuratedRow]) -> list[list[int]]:
+    """Return the groups: rows that share a key, and rows without any key whose texts resemble each other.
+
+    A missing key ties nobody to a stranger; but one ticket that was exported twice without its key must not be split.
+    """
+    keys = [list(row.groups) for row in rows]
+    keyless = [index for index, row in enumerate(rows) if not row.groups]
+    for alike in near_duplicates([rows[index].text for index in keyless], _RESEMBLANCE):
+        for position in alike:
+            keys[keyless[position]].append(f"\0{alike[0]}")  # no source value holds a NUL
+    return components(keys)
+
+
+def _name(group: Sequence[CuratedRow]) -> str:
+    """Name a group after its oldest row, so that it stays where it is as it grows; of two that merge, the older leads.
+
+    The name is that row's first key, which outlives the row in a rolling window, or its id where it has no key.
+    """
+    oldest = min(group, key=lambda row: (row.event_time, row.id))
+    return min(oldest.groups, default=oldest.id)
 
 
 def _wordings(curated: Path) -> dict[str, list[str]]:
@@ -123,6 +151,24 @@ def _require_rows(kept: Mapping[str, Sequence[CuratedRow]], leaked: set[str]) ->
                 f"{side} is empty after the split ({len(leaked)} leaked rows dropped); "
                 "widen the window, or check that the group keys do not tie all rows into one group"
             )
+
+
+def _require_groups(groups: Sequence[Sequence[int]]) -> None:
+    if len(groups) < 2:
+        raise EmptyResultError(
+            f"the group keys tie all {len(groups[0]) if groups else 0} rows into one group, which cannot be split; "
+            "check source.columns.groups for a value that rows of strangers share, and name it in source.missing_keys"
+        )
+
+
+def _require_classes(missing: Mapping[str, Sequence[str]], policy: str) -> None:
+    if policy not in _CLASS_POLICIES:
+        raise PipelineFileError(f"split.missing_classes is {policy!r}; use report or fail")
+    lacking = "; ".join(f"{side} has no row of {', '.join(labels)}" for side, labels in missing.items() if labels)
+    if lacking and policy == "fail":
+        raise EmptyResultError(
+            f"{lacking}; widen the window, hold out another share, or set split.missing_classes to report"
+        )
 
 
 def _record(

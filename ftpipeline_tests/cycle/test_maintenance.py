@@ -42,6 +42,15 @@ def test_production_its_predecessor_and_every_other_entry_are_kept(store: Store,
     assert world.registry.resolve(NAME, "production").digest == world.artifact("a")
 
 
+def test_the_gate_record_of_an_earlier_move_is_kept_after_a_newer_one_came(store: Store, world: World) -> None:
+    first = world.register("a")[0].gate
+    second = world.register("a", note="gated again")[0].gate
+    assert first != second
+    let_time_pass(store)
+    gc(store)
+    assert {first, second} <= stored(store)
+
+
 def test_what_a_run_is_pinned_to_is_kept(store: Store, world: World) -> None:
     world.release("a")
     assert world.registry.pin("run", NAME).digest == world.artifact("a")

@@ -1,15 +1,18 @@
 """Killing a process at each of its write points in turn, without a hook in the code that is tested.
 
-A write point is an event that the interpreter announces to audit hooks before it opens, links, renames or removes a
-file, and each statement and commit that SQLAlchemy sends. At the chosen one the process sends itself SIGKILL.
+A write point is an event that the interpreter announces to audit hooks before it opens a file for writing, links,
+renames or removes one, a call that writes or syncs, and each changing statement and commit that SQLAlchemy sends. Just
+before the chosen one, the process sends itself SIGKILL.
 """
 
+import io
 import os
 import signal
 import sys
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from sqlalchemy import Engine, event
@@ -18,6 +21,9 @@ Work = Callable[[Path], None]
 """Works on a home; importable, because it is run in another process."""
 
 _FILE_EVENTS = {"os.link", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime"}
+_WRITING_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_CHANGES = {"INSERT", "UPDATE", "DELETE"}
+_WRITING_CALLS = {"write", "flush", "fsync", "fchmod", "sendfile", "copy_file_range"}
 _NEVER = sys.maxsize
 
 
@@ -30,11 +36,26 @@ class _Countdown:
         self._folder = str(folder)
 
     def audit(self, name: str, arguments: tuple[Any, ...]) -> None:
-        is_open = name == "open" and str(arguments[0]).startswith(self._folder)
-        if is_open or name in _FILE_EVENTS:
+        if name == "open":
+            path, _, flags = arguments
+            if str(path).startswith(self._folder) and flags & _WRITING_FLAGS:
+                self.pass_one()
+        elif name in _FILE_EVENTS:
             self.pass_one()
 
-    def pass_one(self, *arguments: Any) -> None:
+    def profile(self, frame: FrameType, name: str, called: Any) -> None:
+        in_memory = isinstance(getattr(called, "__self__", None), io.BytesIO | io.StringIO)
+        if name == "c_call" and called.__name__ in _WRITING_CALLS and not in_memory:
+            self.pass_one()
+
+    def execute(self, connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        if statement.split(maxsplit=1)[0] in _CHANGES:
+            self.pass_one()
+
+    def commit(self, connection: Any) -> None:
+        self.pass_one()
+
+    def pass_one(self) -> None:
         self.passed += 1
         if self.passed == self._fatal:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -42,10 +63,12 @@ class _Countdown:
 
 def _run(work: Work, home: Path, fatal: int, count: Path) -> None:
     countdown = _Countdown(fatal, home)
-    event.listen(Engine, "before_cursor_execute", countdown.pass_one)
-    event.listen(Engine, "commit", countdown.pass_one)
+    event.listen(Engine, "before_cursor_execute", countdown.execute)
+    event.listen(Engine, "commit", countdown.commit)
     sys.addaudithook(countdown.audit)
+    sys.setprofile(countdown.profile)
     work(home)
+    sys.setprofile(None)
     passed = countdown.passed
     count.write_text(str(passed))
 

@@ -60,8 +60,8 @@ class Location:
 
     def rerun(self, parent: Result, *stages: str) -> dg.JobExecutionResult:
         """Re-execute stages of a run, as the button in the UI does."""
-        place = (str(self.pipeline.path), str(self.workbench.home.root))
-        job = dg.build_reconstructable_job(__name__, rebuilt_job.__name__, reconstructable_args=place)
+        place = {"file": str(self.pipeline.path), "home": str(self.workbench.home.root)}
+        job = dg.build_reconstructable_job(__name__, rebuilt_job.__name__, reconstructable_kwargs=place)
         steps = ["__".join(self.key(stage).path) for stage in stages]
         run = self.instance.get_run_by_id(parent.run_id)
         assert run is not None

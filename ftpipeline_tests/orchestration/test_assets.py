@@ -1,6 +1,7 @@
 """The assets of a pipeline: what Dagster is told of them, and what a run leaves behind."""
 
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -72,7 +73,7 @@ def test_what_two_pipelines_share_is_one_asset_and_part_of_both_jobs(tmp_path: P
         ("labels", ["login", "billing", "shipping"]),
     ],
 )
-def test_one_name_for_two_different_things_is_refused(tmp_path: Path, section: str, other: object) -> None:
+def test_one_name_for_two_different_things_is_refused(tmp_path: Path, section: str, other: Any) -> None:
     workbench = Workbench(Home(tmp_path / "home"))
     build_definitions(pipelines.load(write_pipeline(tmp_path / "one.yaml")), workbench)
     different = pipelines.load(write_pipeline(tmp_path / "two.yaml", **{section: other}))

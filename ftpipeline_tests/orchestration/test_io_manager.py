@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from ftpipeline.records import StepResult
-from ftpipeline_tests.orchestration.location import DATA_STAGES, Location, failure
+from ftpipeline_tests.orchestration.location import DATA_STAGES, Location, Result, failure
 from ftpipeline_tests.tiny_pipeline import NEXT_WEEK, WEEK
 
 
 def test_what_another_run_writes_in_between_does_not_change_what_a_run_consumes(location: Location) -> None:
     """Run B materialises the base model anew after run A's base model and before run A's manifest."""
-    others = []
+    others: list[Result] = []
 
     def interrupt(stage: str, result: StepResult) -> None:
         if stage == "split" and not others:

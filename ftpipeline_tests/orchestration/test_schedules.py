@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ftpipeline import pipeline as pipelines
@@ -100,7 +100,7 @@ def an_empty_job() -> None:
 
 
 def test_what_the_schedule_started_for_a_week_it_does_not_start_again(berlin: Pipeline, tmp_path: Path) -> None:
-    """Whatever became of that run. What people start by hand is no reason to skip: it may have been a part of a week."""
+    """Whatever became of that run. What people start by hand is no reason to skip: it may be a part of a week."""
     monday = datetime(2026, 11, 9, 4, 0, tzinfo=UTC)
     week, schedule = {"ftpipeline/week": "2026-W45"}, {"dagster/schedule_name": "tiny_weekly"}
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
@@ -113,6 +113,7 @@ def test_what_the_schedule_started_for_a_week_it_does_not_start_again(berlin: Pi
     assert skipped.skip_message == f"week 2026-W45 was started before, as run {started.run_id}"
 
 
+@settings(max_examples=30)  # Dagster lists every partition each time
 @given(moment=st.datetimes(datetime(2025, 1, 14), datetime(2027, 6, 1), timezones=st.just(UTC)))
 def test_the_week_asked_for_has_ended_and_is_the_last_partition_that_has(
     berlin: Pipeline, without_runs: dg.DagsterInstance, moment: datetime

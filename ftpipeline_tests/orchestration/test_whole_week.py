@@ -68,7 +68,7 @@ def test_curves_and_distributions_are_pictures(week: Week, stage: str) -> None:
 def test_the_registered_model_links_back_to_its_snapshot_and_source_query(week: Week) -> None:
     shown = week.location.shown(week.result, "register")
     assert shown["snapshot"].value == "/assets/tiny/snapshot?view=partitions&partition=2026-10-05"
-    assert shown["base model"].value == "/assets/base_model/tiny-bert?view=partitions&partition=2026-10-05"
+    assert shown["base model"].value == "/assets/base_model/tiny-bert"
     assert "SELECT * FROM tickets" in str(shown["source query"].value)
     trail = shown["goes back to"]
     assert isinstance(trail, dg.TableMetadataValue)

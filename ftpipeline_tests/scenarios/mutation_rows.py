@@ -114,12 +114,21 @@ def _manifest(name: str, **changed: object) -> Row:
     return _params(name, before.projection("train"), after.projection("train"))
 
 
-def _code(mutation: Mutation) -> Row:
+_DECLARED = {"file of a computed name read at import": "reads=['pkg/step.json']"}
+"""What a step has to declare before its wall lets it read what no literal of its code names."""
+
+
+def _code(mutation: Mutation, *, declared: str = "") -> Row:
+    project = work("", declared=declared)
     return Row(
         mutation.name,
-        Side({**work(""), **_packages(mutation.before)}),
-        Side({**work(""), **_packages({**mutation.before, **mutation.after})}, env=mutation.env),
+        Side({**project, **_packages(mutation.before)}),
+        Side({**project, **_packages({**mutation.before, **mutation.after})}, env=mutation.env),
     )
+
+
+def _declaring(mutation: Mutation) -> Row:
+    return _code(mutation, declared=f"env={list(mutation.env)}" if mutation.env else _DECLARED.get(mutation.name, ""))
 
 
 def _packages(files: Mapping[str, str]) -> dict[str, str]:
@@ -212,5 +221,5 @@ REUSES = (
     Row("file beside an input", _READING, replace(_READING, files={**_READING.files, "in/notes.txt": "b\n"})),
 )
 
-CODE_EXECUTES = tuple(map(_code, SEMANTIC))
+CODE_EXECUTES = tuple(map(_declaring, SEMANTIC))
 CODE_REUSES = tuple(map(_code, NEUTRAL))

@@ -6,12 +6,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ftpipeline.steps.duplicates import POSTINGS, near_duplicates, shingles
+from ftpipeline.steps.duplicates import POSTINGS, near_duplicates
+from ftpipeline.steps.text import words
 from ftpipeline.steps.groups import DisjointSets
 
 # Few words, so that texts overlap; fewer texts than postings, so that none is capped.
 texts = st.lists(st.lists(st.sampled_from("abcd"), max_size=9).map(" ".join), max_size=12)
 thresholds = st.sampled_from([0.1, 0.3, 0.5, 0.6, 0.8, 1.0])
+
+
+def shingles(text: str) -> set[tuple[str, ...]]:
+    tokens = words(text)
+    return {tokens[i : i + 3] for i in range(max(1, len(tokens) - 2))}
 
 
 def oracle(given: list[str], threshold: float) -> list[list[int]]:

@@ -1,7 +1,7 @@
 """Errors across a process border: nothing is pickled, so that no code of the step runs in its caller's process.
 
 An error of this package or of Python itself comes back as one of its class, with the same message; another one as a
-StepDefinitionError that names it. Its traceback shows the frames that it was raised in.
+StepFailedError that names it. Its traceback shows the frames that it was raised in.
 """
 
 import builtins
@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from ftpipeline import errors
-from ftpipeline.errors import FtpipelineError, StepDefinitionError
+from ftpipeline.errors import FtpipelineError, StepFailedError
 
 _DEEPEST_CAUSE = 5
 _MOST_FRAMES = 50
@@ -93,7 +93,7 @@ def _builtin_error(description: dict[str, Any]) -> Exception | None:
 
 def _unknown_error(description: dict[str, Any]) -> Exception:
     _, name = description["classes"][0]
-    return StepDefinitionError(f"the step raised {name}: {description['message']}; correct the step or its input")
+    return StepFailedError(f"the step raised {name}: {description['message']}; correct the step or its input")
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 from ftpipeline.engine.child.errors_across import rebuild
 from ftpipeline.engine.child.findings import Kind, Violation, violations_of
 from ftpipeline.engine.child.request import StepOutcome, Work
-from ftpipeline.errors import StepDefinitionError, WorkerError
+from ftpipeline.errors import UndeclaredUseError, WorkerError
 
 _CURES = {
     Kind.READ: ("reads {}", "declare it in reads= of the step, or make it an input"),
@@ -59,12 +59,12 @@ def conclude(work: Work, report: dict[str, Any], last: dict[str, Any] | None) ->
     )
 
 
-def _undeclared(step: str, violations: list[Violation]) -> StepDefinitionError:
+def _undeclared(step: str, violations: list[Violation]) -> UndeclaredUseError:
     first, *others = violations
     does, cure = _CURES[first.kind]
     where = f" at {first.where}" if first.where else ""
     more = f" (and {_subjects(others)})" if others else ""
-    return StepDefinitionError(f"step {step} {does.format(first.subject)}{where}{more}, undeclared; {cure}")
+    return UndeclaredUseError(f"step {step} {does.format(first.subject)}{where}{more}, undeclared; {cure}")
 
 
 def _subjects(violations: list[Violation]) -> str:

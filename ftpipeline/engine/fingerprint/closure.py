@@ -9,6 +9,7 @@ from ftpipeline.engine.fingerprint.effects import Effect, Effects
 from ftpipeline.engine.fingerprint.facts import Item
 from ftpipeline.engine.fingerprint.installed import Installation
 from ftpipeline.engine.fingerprint.live import LiveModules, is_defined
+from ftpipeline.engine.fingerprint.modules import OWN_PACKAGE
 from ftpipeline.engine.fingerprint.reached import Reached, StatementKey
 from ftpipeline.engine.fingerprint.resolve import Project, Target
 from ftpipeline.engine.fingerprint.values import CodeReference
@@ -65,6 +66,8 @@ class Closure:
             if name not in self.reached.imported:
                 self.reached.imported.add(name)
                 self._queue.append(partial(self._add_effects, name))
+                if self._project_is_whole and name == parts[0] != OWN_PACKAGE:
+                    self._add_package(name)
 
     def add_code(self, reference: CodeReference) -> None:
         """Reach a function, class or module that was found inside a value."""
@@ -198,7 +201,12 @@ class Closure:
         if self._project_is_whole:
             return
         self._project_is_whole = True
-        for located in self._project.finder.project_modules():
+        reached = {name.partition(".")[0] for name in self.reached.imported} - {OWN_PACKAGE}
+        for package in sorted(self._project.finder.project_packages() | reached):
+            self._add_package(package)
+
+    def _add_package(self, package: str) -> None:
+        for located in self._project.finder.modules_below(package):
             self.add_module(located.name)
 
     # --- imports ---------------------------------------------------------------------------------------------------

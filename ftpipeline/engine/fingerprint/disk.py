@@ -70,5 +70,5 @@ def _list(folder: str) -> dict[str, bool]:
     try:
         with os.scandir(folder) as entries:
             return {entry.name: entry.is_dir() for entry in entries if entry.name != _COMPILED}
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # Python's own finder passes over these too
         return {}

@@ -53,7 +53,7 @@ def _providers(metadata: tuple[str, ...]) -> dict[str, set[str]]:
 def _metadata_folders(entry: str) -> list[str]:
     try:
         names = sorted(os.listdir(entry))
-    except (FileNotFoundError, NotADirectoryError):  # a path may name folders that were never made, and archives
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # Python's own finder passes over these too
         return []
     folders = (os.path.join(entry, name) for name in names if name.endswith(_METADATA_SUFFIXES))
     return [folder for folder in folders if os.path.isdir(folder)]

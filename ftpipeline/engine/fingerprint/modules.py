@@ -10,11 +10,13 @@ from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from ftpipeline.engine.fingerprint.disk import Disk
 
 _INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
-_OWN_PACKAGE = __name__.partition(".")[0]
+OWN_PACKAGE: Final = __name__.partition(".")[0]
+"""First-party as far as names lead into it; code elsewhere that is dynamic does not widen the closure to all of it."""
 _SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 
 
@@ -53,7 +55,7 @@ class Finder:
         self._located: dict[str, Located | None] = {}
         self._project_roots = [os.path.realpath(root) for root in project_roots or ()]
         self._tops = sorted({name.partition(".")[0] for name in roots})
-        self._packages = [place for top in {*self._tops, _OWN_PACKAGE} for place in self._package_places(top)]
+        self._packages = [place for top in {*self._tops, OWN_PACKAGE} for place in self._package_places(top)]
 
     @property
     def bases(self) -> tuple[str, ...]:
@@ -67,13 +69,13 @@ class Finder:
             self._located[name] = self._locate(name)
         return self._located[name]
 
-    def project_modules(self) -> Iterator[Located]:
-        """Yield every module of the roots' top-level packages, and of those that stand in the project's folders."""
+    def project_packages(self) -> set[str]:
+        """Return the top-level packages of the roots, and those that stand in the project's folders."""
         found = {entry.partition(".")[0] for folder in self._project_roots for entry in self._disk.entries(folder)}
-        for top in sorted({*self._tops, *filter(str.isidentifier, found)}):
-            yield from self._below(top)
+        return {*self._tops, *filter(str.isidentifier, found)}
 
-    def _below(self, name: str) -> Iterator[Located]:
+    def modules_below(self, name: str) -> Iterator[Located]:
+        """Yield a first-party module and every module inside it."""
         located = self.locate(name)
         if located is None:
             return
@@ -82,7 +84,7 @@ class Finder:
             for entry in sorted(self._disk.entries(folder)):
                 stem = entry.partition(".")[0]
                 if stem.isidentifier() and not entry.startswith("__"):
-                    yield from self._below(f"{name}.{stem}")
+                    yield from self.modules_below(f"{name}.{stem}")
 
     def _locate(self, name: str) -> Located | None:
         parent, _, last = name.rpartition(".")

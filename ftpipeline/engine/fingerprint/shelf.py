@@ -32,7 +32,7 @@ class Shelf:
             return None
         try:
             seal, _, body = (self._folder / f"{key}.json").read_bytes().partition(b"\n")
-        except FileNotFoundError:
+        except OSError:  # absent, or not for us to read: it can be found out again
             return None
         return json.loads(body) if seal == _seal(key, body) else None
 

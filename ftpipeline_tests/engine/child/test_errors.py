@@ -3,7 +3,7 @@ import traceback
 import pytest
 
 from ftpipeline.engine.child import Level
-from ftpipeline.errors import LeakageError, StaleGenerationError, StepDefinitionError, WorkerError
+from ftpipeline.errors import LeakageError, StaleGenerationError, StepDefinitionError, StepFailedError, WorkerError
 from ftpipeline_tests.engine.child import sample_steps
 from ftpipeline_tests.engine.child.conftest import Runs
 
@@ -31,7 +31,7 @@ def test_an_error_of_python_shows_the_line_that_raised_it(run: Runs, level: Leve
 
 
 def test_an_unknown_error_is_named_with_its_cause(run: Runs, level: Level) -> None:
-    with pytest.raises(StepDefinitionError, match=r"raised OwnError: rows are odd") as caught:
+    with pytest.raises(StepFailedError, match=r"raised OwnError: rows are odd") as caught:
         run("raises_own_error", level=level)
     assert isinstance(caught.value.__cause__, ValueError)
     assert str(caught.value.__cause__) == "the cause"

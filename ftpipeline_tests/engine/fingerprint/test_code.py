@@ -104,6 +104,24 @@ def test_an_escalation_is_said_in_words(project: Project) -> None:
     assert "pkg.far" in found["module_names"]
 
 
+_EAGER = "from pkg.lib import f\ndef run(): return f()\n"
+_LAZY = "def run():\n    from pkg.lib import f\n    return f()\n"
+
+
+@pytest.mark.parametrize("step", [_EAGER, _LAZY], ids=["eager", "lazy"])
+def test_dynamic_code_widens_to_every_package_that_is_reached(project: Project, step: str) -> None:
+    project.write({"pkg/lib.py": "def f(): return eval('g()')\ndef g(): return 1\n", "work.py": step})
+    before = project.fingerprint(["work:run"])
+    assert "pkg.far" in before["module_names"]
+    project.write({"pkg/lib.py": "def f(): return eval('g()')\ndef g(): return 2\n"})
+    assert project.fingerprint(["work:run"])["digest"] != before["digest"]
+
+
+def test_dynamic_code_of_a_project_does_not_widen_to_this_package(project: Project) -> None:
+    project.write({"pkg/step.py": "from ftpipeline.records import step\ndef run(): return eval('1')\n"})
+    assert "ftpipeline.pipeline" not in project.fingerprint()["module_names"]
+
+
 def test_a_value_without_a_canonical_form_escalates_to_its_module(project: Project) -> None:
     source = "def make(): return (n for n in range(3))\nV = make()\ndef run(): return bool(V)\ndef other(): return 1\n"
     project.write({"pkg/step.py": source})
