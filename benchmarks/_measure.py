@@ -1,4 +1,4 @@
-"""What the benchmarks share: interleaved runs of whole processes in CPU-seconds, and a report people and scripts read."""
+"""What the benchmarks share: processes run in turn, in CPU-seconds, and a report that people and scripts read."""
 
 import argparse
 import json

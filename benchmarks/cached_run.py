@@ -1,7 +1,7 @@
 """A fully cached weekly run, against a job of as many assets that do nothing: same executor, same kind of instance.
 
-Both sides are timed inside the process, in CPU-seconds, from loaded definitions to the end of the run, in turn; the cached side
-is one real week of a small pipeline that was run before.
+Both sides are timed inside the process, in CPU-seconds, from loaded definitions to the end of the run, in turn; the
+cached side is one real week of a small pipeline that was run before.
 """
 
 import statistics

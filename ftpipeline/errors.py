@@ -50,7 +50,7 @@ class QuarantinedError(VerdictError):
     def __init__(self, digest: str, reason: str) -> None:
         self.digest = digest
         super().__init__(
-            f"artifact {digest} is quarantined ({reason}); use another one, or lift it with 'ftpipeline quarantine lift'"
+            f"artifact {digest} is quarantined ({reason}); use another, or lift it with 'ftpipeline quarantine lift'"
         )
 
 

@@ -23,6 +23,8 @@ from ftpipeline.schema import (
     Name,
     Revision,
     Section,
+    Share,
+    Texts,
     Train,
     load_yaml,
     validate,
@@ -106,17 +108,72 @@ class Columns(Section):
     ingestion_time: str | None = None
     label_source: str | None = None
     groups: Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
+    missing_keys: Texts = ()
+
+
+class Postgres(Section):
+    """A named connection; its URL, with the password, stands in the environment variable and nowhere else."""
+
+    name: Name
+    url_env: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class SourceFile(Section):
+    """A file of tickets and how it is written; the format is the file's ending unless it is given."""
+
+    path: Annotated[str, Field(min_length=1)]
+    format: Literal["csv", "jsonl", "parquet"] | None = None
+    encoding: str = "utf-8"
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    quote: Annotated[str, Field(min_length=1, max_length=1)] = '"'
+
+    @model_validator(mode="after")
+    def _format_is_known(self) -> Self:
+        if self.form not in ("csv", "jsonl", "parquet"):
+            raise ValueError(f"format: {self.form!r} is no format of a source file; give csv, jsonl or parquet")
+        return self
+
+    @property
+    def form(self) -> str:
+        """Return the format."""
+        return self.format or Path(self.path).suffix.lstrip(".").lower()
 
 
 class Source(Section):
-    """The source query; the window is bound around it, and named in it as $window_start, $window_end and $cut."""
+    """A database with its query, or a file.
 
-    duckdb: Annotated[str, Field(min_length=1)]
-    query: Annotated[str, Field(min_length=1)]
+    The window is bound around the query, and named in it as $window_start, $window_end and $cut.
+    """
+
+    duckdb: Annotated[str, Field(min_length=1)] | None = None
+    postgres: Postgres | None = None
+    file: SourceFile | None = None
+    query: Annotated[str, Field(min_length=1)] | None = None
     parameters: dict[str, str | int | float | bool] = Field(default_factory=dict)
     window_days: Annotated[int, Field(ge=7, le=3660)] = 90
     naive_timezone: str | None = None
+    max_reject_rate: Share = 0.1
     columns: Columns
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if [self.duckdb, self.postgres, self.file].count(None) != 2:
+            raise ValueError("give one of duckdb, postgres and file")
+        if (self.file is None) == (self.query is None):
+            raise ValueError("query is missing; add it" if self.file is None else "a file has no query; remove it")
+        return self
+
+    @property
+    def connection(self) -> str:
+        """Return what the place is called in records; never a secret."""
+        if self.postgres is not None:
+            return f"postgres://{self.postgres.name}"
+        return str(self.duckdb) if self.file is None else f"file://{self.file.path}"
+
+    @property
+    def asked(self) -> str:
+        """Return the query, or what names the file."""
+        return self.connection if self.query is None else self.query
 
 
 class Curate(Section):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import settings
 
 from ftpipeline.store.database import Database
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.store.postgres_server import PostgresServer, private_server
 
 # A shared machine may stall at any example; how long one takes says nothing about the code.

@@ -11,7 +11,9 @@ from ftpipeline.example.queues import load_queues
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 _PACKAGED = _REPOSITORY / "ftpipeline" / "example" / "pipeline.yaml"
-_DOCUMENTS = sorted([_REPOSITORY / "README.md", *_REPOSITORY.glob("docs/**/*.md"), *_REPOSITORY.glob("examples/**/*.md")])
+_DOCUMENTS = sorted(
+    [_REPOSITORY / "README.md", *_REPOSITORY.glob("docs/**/*.md"), *_REPOSITORY.glob("examples/**/*.md")]
+)
 
 
 def test_the_readers_copy_is_the_packaged_example() -> None:

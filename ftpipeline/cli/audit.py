@@ -14,7 +14,8 @@ from ftpipeline.digest import Digest
 from ftpipeline.receipts import SigningKey
 from ftpipeline.registry.registry import Registry
 from ftpipeline.store.database import upgrade as upgrade_database
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 
 Reference = Annotated[str, typer.Argument(help="A digest, or NAME@STAGE.", show_default=False)]
 

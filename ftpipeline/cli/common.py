@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 
 from ftpipeline.errors import FtpipelineError
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 
 HomeOption = Annotated[
     Path | None,

@@ -9,6 +9,8 @@ from ftpipeline.cli.bundle import verify
 from ftpipeline.cli.common import fail
 from ftpipeline.cli.demo import demo
 from ftpipeline.cli.detect import detect
+from ftpipeline.cli.maintenance import app as quarantine_app
+from ftpipeline.cli.maintenance import fsck, gc
 from ftpipeline.cli.manifests import app as manifest_app
 from ftpipeline.cli.registry import app as registry_app
 from ftpipeline.cli.registry import promote, resolve, rollback
@@ -22,10 +24,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for verb in (demo, run, lineage, verify, resolve, promote, rollback, detect, upgrade):
+for verb in (demo, run, lineage, verify, resolve, promote, rollback, detect, fsck, gc, upgrade):
     app.command(verb.__name__)(verb)
 app.add_typer(registry_app, name="registry")
 app.add_typer(manifest_app, name="manifest")
+app.add_typer(quarantine_app, name="quarantine")
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from ftpipeline import digest
 from ftpipeline.digest import Digest
 from ftpipeline.errors import UnknownNameError, VerdictError
 from ftpipeline.records import LineageRecord
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Which implementation stands behind each port. Named, not imported: a hit must load nothing."""
 
+from collections.abc import Collection
 from pathlib import Path
 
+from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort, BoundStep
 from ftpipeline.steps.base_model import base_model
 from ftpipeline.steps.curate import curate
@@ -11,6 +13,7 @@ from ftpipeline.steps.export import export
 from ftpipeline.steps.gate import gate
 from ftpipeline.steps.manifest import manifest
 from ftpipeline.steps.report import report
+from ftpipeline.steps.row_formats import Dialect
 from ftpipeline.steps.snapshot import snapshot
 from ftpipeline.steps.split import split
 from ftpipeline.steps.train import train
@@ -30,10 +33,28 @@ REPORT = BoundStep(report)
 GATE = BoundStep(gate)
 
 
-def bound_snapshot(database: Path) -> BoundStep:
-    """Bind the source database; its place is in no key."""
-    port = BoundPort("ftpipeline.steps.sources:DuckDBSource", {"path": database})
-    return BoundStep(snapshot, {"source": port})
+def duckdb_source(database: Path) -> BoundPort:
+    """Name the port of a DuckDB file; its place is in no key."""
+    return BoundPort("ftpipeline.steps.sources:DuckDBSource", {"path": database})
+
+
+def postgres_source(name: str, variable: str) -> BoundPort:
+    """Name the port of a PostgreSQL connection."""
+    return BoundPort("ftpipeline.steps.postgres:PostgresSource", {"name": name, "variable": variable})
+
+
+def file_source(path: Path, dialect: Dialect) -> BoundPort:
+    """Name the port of a ticket file; its place is in no key."""
+    return BoundPort("ftpipeline.steps.row_files:RowFile", {"path": path, "dialect": dialect})
+
+
+def bound_snapshot(source: BoundPort, erased: Collection[Digest]) -> BoundStep:
+    """Bind the source, and whose rows are not taken in any more.
+
+    Erased keys are in no key: what was frozen before is redacted where it stands, not asked for anew.
+    """
+    keys = BoundPort("ftpipeline.steps.erased_keys:ErasedKeys", {"digests": erased})
+    return BoundStep(snapshot, {"source": source, "erased": keys})
 
 
 def bound_eval_set(file: Path) -> BoundStep:

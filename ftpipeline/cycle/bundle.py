@@ -16,7 +16,7 @@ from ftpipeline.digest import Digest
 from ftpipeline.errors import EnvironmentProblemError
 from ftpipeline.receipts import SigningKey, sign
 from ftpipeline.store.durable import sync_folder, write_new
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 
 @dataclass(frozen=True)

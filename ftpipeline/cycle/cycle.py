@@ -13,7 +13,7 @@ from ftpipeline.pipeline import Pipeline
 from ftpipeline.records import Facts, RunContext, StepObserver, StepResult
 from ftpipeline.registry.records import Pin
 from ftpipeline.registry.registry import Registry
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 
 @dataclass(frozen=True)

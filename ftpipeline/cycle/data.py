@@ -10,12 +10,15 @@ from ftpipeline import digest
 from ftpipeline.cycle import bindings
 from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.digest import Digest
+from ftpipeline.engine.bind import BoundPort
 from ftpipeline.engine.runner import Call
 from ftpipeline.errors import BaseModelMismatchError, EvalSetError, PipelineFileError
-from ftpipeline.pipeline import EvalSet
+from ftpipeline.pipeline import EvalSet, Pipeline, Source
 from ftpipeline.records import Facts, RunContext, StepResult
 from ftpipeline.schema import ROLES
 from ftpipeline.steps.base_model import packaged_folder
+from ftpipeline.steps.row_formats import Dialect
+from ftpipeline.store.erasures import ErasedKeyList
 from ftpipeline.store.trees import tree_digest
 
 Inputs = Mapping[str, Digest]
@@ -93,15 +96,38 @@ def snapshot(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
     _, cut = calendar.bounds(week)
     params = {
         "pipeline": cycle.pipeline.name,
-        "connection": source.duckdb,
-        "query": source.query,
-        "parameters": dict(source.parameters),
-        "columns": source.columns.model_dump(mode="json"),
-        "timezone": source.naive_timezone,
+        "connection": source.connection,
+        **source_params(source),
         "window_start": calendar.instant(week + timedelta(days=7 - source.window_days)).isoformat(),
         "window_end": cut.isoformat(),
     }
-    return cycle.run(Call(bindings.bound_snapshot(cycle.pipeline.resolve(source.duckdb)), {}, params), run)
+    erased = ErasedKeyList(cycle.store.database).digests()
+    return cycle.run(Call(bindings.bound_snapshot(source_port(cycle.pipeline), erased), {}, params), run)
+
+
+def source_params(source: Source) -> dict[str, Any]:
+    """Return what the pipeline file says about reading the source, whatever the week."""
+    how = {"file": source.file.model_dump(mode="json")} if source.file else {}
+    return {
+        **how,
+        "query": source.asked,
+        "parameters": dict(source.parameters),
+        "columns": source.columns.model_dump(mode="json"),
+        "timezone": source.naive_timezone,
+        "max_reject_rate": source.max_reject_rate,
+    }
+
+
+def source_port(pipeline: Pipeline) -> BoundPort:
+    """Return the port behind which the pipeline's source is."""
+    source = pipeline.file.source
+    if source.postgres is not None:
+        return bindings.postgres_source(source.postgres.name, source.postgres.url_env)
+    if source.file is not None:
+        file = source.file
+        dialect = Dialect(file.form, file.encoding, file.delimiter, file.quote)
+        return bindings.file_source(pipeline.resolve(file.path), dialect)
+    return bindings.duckdb_source(pipeline.resolve(str(source.duckdb)))
 
 
 def curate(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:

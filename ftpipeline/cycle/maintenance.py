@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 from ftpipeline.digest import Digest, parse
 from ftpipeline.store import fsck as checking
 from ftpipeline.store import gc as collecting
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline.store.reach import STORE_ROOTS, Roots
 from ftpipeline.store.tables import production_pins, registry_entries, registry_history
 

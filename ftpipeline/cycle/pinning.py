@@ -11,7 +11,7 @@ from ftpipeline.errors import ManifestError
 from ftpipeline.manifest import Manifest, parse
 from ftpipeline.records import LineageRecord
 from ftpipeline.schema import ROLES, load_yaml
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 
 @dataclass(frozen=True)

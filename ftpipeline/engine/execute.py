@@ -19,7 +19,7 @@ from ftpipeline.engine.identity import Identity
 from ftpipeline.engine.key import typed, untyped
 from ftpipeline.errors import StoreError, WorkerError
 from ftpipeline.records import Facts, StepKind, StepObserver
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 UNCONFINED = "none"
 

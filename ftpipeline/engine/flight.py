@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ftpipeline.digest import Digest, parse
-from ftpipeline.errors import DatabaseError, LeaseLostError
+from ftpipeline.errors import CorruptArtifactError, DatabaseError, LeaseLostError
 from ftpipeline.records import LineageRecord
 from ftpipeline.store.leases import Lease, Leases
 from ftpipeline.store.results import StepResults
@@ -74,6 +74,7 @@ def single_flight(
         pace: time to live, poll interval and patience.
 
     Raises:
+        CorruptArtifactError: the recorded result lost its bytes, and computing it again gave others.
         LeaseLostError: a living holder did not finish within the patience.
         QuarantinedError: the computed output is under quarantine.
         Exception: whatever `compute` raises; the next one who waits then computes for itself.
@@ -111,9 +112,13 @@ def _fly(
             return Flight(known, computed=False)  # recorded between the last look and the lease
         record = compute()
         try:
-            return Flight(results.record(record, lease), computed=True)
+            standing = results.record(record, lease)
         except LeaseLostError:
             return None
+        if standing.output != record.output and not is_usable(standing):
+            other = f"missing objects, and its step made {record.output} when it was run again"
+            raise CorruptArtifactError(standing.output, other, results.dependants(standing.output))
+        return Flight(standing, computed=True)
 
 
 @contextmanager

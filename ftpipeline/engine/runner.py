@@ -20,7 +20,7 @@ from ftpipeline.engine.identity import Identity, identify
 from ftpipeline.engine.key import step_key, typed
 from ftpipeline.errors import CorruptArtifactError
 from ftpipeline.records import Action, Facts, LineageRecord, RunContext, StepKind, StepObserver, StepResult
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 Check = Callable[[Digest, Facts], None]
 """Looks at a fresh output before it is recorded, and raises to refuse it."""
@@ -102,7 +102,14 @@ class Runner:
             raise CorruptArtifactError(record.output, "missing objects and was frozen from a source that moves on")
         return whole
 
+    def _refuse_to_refetch(self, call: Call, key: Digest) -> None:
+        """A frozen result that was set aside (quarantined, erased, collected) is not asked for again under its key."""
+        earlier = self._store.results.of_key(key) if call.bound.step.kind is StepKind.SOURCE else []
+        if earlier:
+            raise CorruptArtifactError(earlier[-1].output, "set aside and was frozen from a source that moves on")
+
     def _compute(self, call: Call, key: Digest, identity: Identity, run: RunContext) -> LineageRecord:
+        self._refuse_to_refetch(call, key)
         for tree in call.inputs.values():
             self._store.quarantine.check(tree)
         self._observer.started(call.bound.step.name)

@@ -10,7 +10,7 @@ from ftpipeline.cycle.audit import Lineage, walk
 from ftpipeline.cycle.stages import BY_NAME
 from ftpipeline.digest import Digest
 from ftpipeline.orchestration.metadata import Metadata, table
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 _STATIONS: Mapping[str, str] = {
     "artifact": "export",

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ftpipeline.records import StepObserver, StepResult
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 
 StageListener = Callable[[str, StepResult], None]
 """Hears of every finished stage: its name and result."""

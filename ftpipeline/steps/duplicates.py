@@ -6,6 +6,7 @@ Kaushik, "A Primitive Operator for Similarity Joins in Data Cleaning", 2006), so
 Shingles are 64-bit hashes in flat arrays: what a text costs does not grow with the number of texts.
 """
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[list[int]]:
     sets: list[NDArray[np.uint64]] = []
     for index, text in enumerate(texts):
         members = shingler.shingles(text)
-        holder = first.setdefault(members.tobytes() if len(members) == 1 else _name(members), index)
+        holder = first.setdefault(_name(members), index)
         if holder == index:
             distinct.append(index)
             sets.append(members)
@@ -52,8 +53,6 @@ def near_duplicates(texts: Sequence[str], threshold: float) -> list[list[int]]:
 
 def _name(members: "NDArray[np.uint64]") -> bytes:
     """Return a short name of a set, so that the sets themselves are held once."""
-    import hashlib
-
     return hashlib.blake2b(members.tobytes(), digest_size=16).digest()
 
 

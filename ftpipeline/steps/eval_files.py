@@ -6,12 +6,12 @@ as text. A record is what stands in the declared columns; other columns are igno
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from ftpipeline.errors import EvalSetError
+from ftpipeline.steps import strict_json
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def _jsonl_records(data: bytes) -> Iterator[Record]:
         if not text.strip():
             continue
         try:
-            value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
+            value = strict_json.parse(text)
         except ValueError as error:
             raise EvalSetError(f"line {line} is not strict JSON; write one object a line") from error
         if not isinstance(value, dict):
@@ -106,14 +106,3 @@ def _decoded(data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise EvalSetError(f"line {line} is not UTF-8 (byte {error.start}); convert the file to UTF-8") from error
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        raise ValueError("a key stands twice")
-    return values
-
-
-def _refused(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")

@@ -27,17 +27,25 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """One row that was read and refused; it holds nothing of the text but its length.
+    """One row that was read and refused.
 
     Attributes:
         id: the row's id, empty where it has none.
         reason: stable name of the rule.
         text_length: characters of the refused text.
+        line: line of the file that the row starts on, from 1; None where the source has no lines.
+        row: place among the file's rows, from 1; None where the source has no order.
+        excerpt: start of the text, or of the line that could not be read, with personal data replaced.
+        groups: the row's group keys, so that an erasure finds it.
     """
 
     id: str
     reason: str
     text_length: int
+    line: int | None
+    row: int | None
+    excerpt: str
+    groups: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

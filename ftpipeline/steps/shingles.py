@@ -36,7 +36,8 @@ class Shingler:
         first, second, third = (np.uint64(place) for place in _PLACES)
         found = row[:-2] * first + row[1:-1] * second + row[2:] * third
         found.sort()
-        return found[np.append(True, found[1:] != found[:-1])]
+        distinct: NDArray[np.uint64] = found[np.append(True, found[1:] != found[:-1])]
+        return distinct
 
     def _learn(self, word: str) -> int:
         hashed = int.from_bytes(hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")

@@ -4,54 +4,67 @@ The output is `rows.parquet` (SnapshotRow), `rejects.parquet` (Reject) and `reco
 columns and counts, so that the rows can be asked for again.
 """
 
-import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ftpipeline.digest import of_bytes
 from ftpipeline.errors import EmptyWindowError, SourceError
 from ftpipeline.records import Facts, StepKind, step
-from ftpipeline.steps.intake import Columns, Intake, take_in
+from ftpipeline.steps.erased_keys import ErasedKeys
+from ftpipeline.steps.intake import Columns, Intake, refuse, take_in
 from ftpipeline.steps.ports import RowSource
+from ftpipeline.steps.row_files import RowFile
 from ftpipeline.steps.rows import Reject, SnapshotRow
+from ftpipeline.steps.source_query import fetch_rows
 from ftpipeline.steps.tables import RECORD, ROWS, write_record, write_rows
 from ftpipeline.steps.windows import Window
-
-if TYPE_CHECKING:
-    import pyarrow
 
 REJECTS = "rejects.parquet"
 """File of the rows that were read and refused."""
 
-_ROWS, _TOTAL = "ftpipeline_rows", "ftpipeline_total"  # names that no user's table or column has
-_RESERVED = ("window_start", "window_end", "cut")
+Source = RowSource | RowFile
 
 
-@step("snapshot", code_version="1", kind=StepKind.SOURCE, distributions=["duckdb", "pyarrow"])
-def snapshot(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, source: RowSource) -> Facts:
+def utc_now() -> datetime:
+    """Return the time of reading."""
+    return datetime.now(UTC)
+
+
+@step("snapshot", code_version="2", kind=StepKind.SOURCE, distributions=["duckdb", "pyarrow"])
+def snapshot(
+    inputs: Mapping[str, Path],
+    params: Mapping[str, Any],
+    out: Path,
+    *,
+    source: Source,
+    erased: ErasedKeys | None = None,
+    clock: Callable[[], datetime] = utc_now,
+) -> Facts:
     """Freeze the window's rows.
 
     Args:
         inputs: none.
-        params: `query` and its `parameters`; `columns` (see Columns); `window_start` and `window_end` (ISO text with
-            offset; the end is the cut); `timezone` of times without one, or None to refuse them. The query may name
-            `$window_start`, `$window_end` and `$cut`.
+        params: `query` and its `parameters`, or for a file the text that names it; `columns` (see Columns);
+            `window_start` and `window_end` (ISO text with offset; the end is the cut); `timezone` of times without one,
+            or None to refuse them; `max_reject_rate`, the share of the read rows that may be rejected. The query may
+            name `$window_start`, `$window_end` and `$cut`.
         out: the output tree.
-        source: the database.
+        source: the database or the file.
+        erased: whose rows are not taken in any more.
+        clock: the time of reading; it tells rows of the future, which are in no window, from those of a later week.
 
     Raises:
         EmptyWindowError: no row is accepted.
-        SourceError: the query, a parameter or a column does not fit the source.
+        SourceError: the query, a parameter or a column does not fit the source, or too many rows are rejected.
         SourceUnavailableError: the source cannot be read.
     """
-    window = Window.of(params)
-    columns = Columns(**params["columns"])
-    table, outside = _fetch(source, params, columns, window)
-    intake = take_in(table, columns, window)
-    intake.outside += outside
+    window = Window.of(params, clock())
+    intake = read_source(source, params, window, erased)
+    require_rate(intake, params["max_reject_rate"])
     if not intake.accepted:
         raise EmptyWindowError(_emptiness(window, intake))
     record = _record(params, window, intake)
@@ -61,68 +74,52 @@ def snapshot(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *
     return _facts(record, intake)
 
 
-def _fetch(
-    source: RowSource, params: Mapping[str, Any], columns: Columns, window: Window
-) -> tuple["pyarrow.Table", int]:
-    """Return the rows, at least one, and how many more the query returned outside the window."""
-    query = params["query"].strip().rstrip(";")
-    bound = {**_declared(query, params["parameters"]), "window_start": window.start}
-    bound |= {"window_end": window.end, "cut": window.end}
-    schema = source.fetch(f"SELECT * FROM (\n{query}\n) AS {_ROWS} LIMIT 0", bound).schema
-    for name in columns.named():
-        if name not in schema.names:
-            raise SourceError(f"source query returns no column {name!r}; it returns {', '.join(schema.names)}")
-    table = source.fetch(_windowed(query, columns, schema), bound)
-    if not table.num_rows:
-        raise EmptyWindowError(
-            f"window {window} holds no row of the source query; choose another week or correct the query"
-        )
-    return table, table[_TOTAL][0].as_py() - table.num_rows
+def read_source(
+    source: Source, params: Mapping[str, Any], window: Window, erased: ErasedKeys | None = None
+) -> Intake:
+    """Read a source and decide for every row of it.
 
+    Args:
+        source: the database or the file.
+        params: as for the step.
+        window: which rows are asked for.
+        erased: whose rows are not taken in.
 
-def _declared(query: str, parameters: Mapping[str, object]) -> Mapping[str, object]:
-    for name in parameters:
-        if name in _RESERVED:
-            raise SourceError(f"source parameter {name!r} is bound by the window; give yours another name")
-        if not re.search(rf"\${re.escape(name)}\b", query):
-            raise SourceError(f"source query does not name ${name}; use the parameter or remove it")
-    return parameters
-
-
-def _windowed(query: str, columns: Columns, schema: "pyarrow.Schema") -> str:
-    """Wrap the query so that the source itself leaves out rows whose absolute times lie outside the window.
-
-    Times without a zone, and text, are judged after the fetch: reading them is ours, not the database's.
+    Raises:
+        EmptyWindowError: a query returns no row that can lie in the window.
+        SourceError: the query, a parameter or a column does not fit the source.
+        SourceUnavailableError: the source cannot be read.
     """
-    conditions = []
-    if _absolute(schema, columns.event_time):
-        name = _identifier(columns.event_time)
-        conditions.append(f"({name} IS NULL OR ({name} >= $window_start AND {name} < $window_end))")
-    if columns.ingestion_time and _absolute(schema, columns.ingestion_time):
-        name = _identifier(columns.ingestion_time)
-        conditions.append(f"({name} IS NULL OR {name} < $window_end)")
-    selected = ", ".join(_identifier(name) for name in columns.named())
-    where = f"\nWHERE {' AND '.join(conditions)}" if conditions else ""
-    return (
-        f"WITH {_ROWS} AS (\n{query}\n)\n"
-        f"SELECT {selected}, (SELECT count(*) FROM {_ROWS}) AS {_TOTAL} FROM {_ROWS}{where}"
-    )
+    columns = Columns(**params["columns"])
+    if isinstance(source, RowFile):
+        rows = source.read(columns.named())
+        intake = take_in(rows.table, columns, window, rows.places, erased)
+        refuse(intake, rows.malformed)
+        return intake
+    table, outside = fetch_rows(source, params, columns, window)
+    intake = take_in(table, columns, window, erased=erased)
+    intake.outside += outside
+    return intake
 
 
-def _absolute(schema: "pyarrow.Schema", name: str) -> bool:
-    import pyarrow as pa
+def require_rate(intake: Intake, limit: float) -> None:
+    """Refuse a source of which too many rows are rejected; what was erased does not speak against it.
 
-    kind = schema.field(name).type
-    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    Raises:
+        SourceError: the share of rejected rows is above the limit.
+    """
+    rejected = len(intake.rejects) - intake.reasons.get("erased", 0)
+    read = rejected + len(intake.accepted)
+    if rejected > limit * read:
+        counts = ", ".join(f"{count} {reason}" for reason, count in intake.reasons.items() if reason != "erased")
+        raise SourceError(
+            f"source: {rejected} of {read} rows are rejected ({counts}), more than max_reject_rate {limit:g} allows; "
+            "look at them with 'ftpipeline source check', then correct the source or the limit"
+        )
 
 
 def _emptiness(window: Window, intake: Intake) -> str:
-    reasons = Counter(reject.reason for reject in intake.rejects)
-    rejected = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items())) or "none"
+    rejected = ", ".join(f"{count} {reason}" for reason, count in intake.reasons.items()) or "none"
     return (
         f"window {window} holds no usable row (outside: {intake.outside}; rejected: {rejected}); "
         "choose another week, or correct the query and its time zone"
@@ -147,7 +144,7 @@ def _record(params: Mapping[str, Any], window: Window, intake: Intake) -> dict[s
             "rejected": rejected,
             "outside_window": intake.outside,
         },
-        "rejects": dict(Counter(reject.reason for reject in intake.rejects)),
+        "rejects": intake.reasons,
     }
 
 

@@ -65,6 +65,7 @@ def _schema(kind: type) -> "pyarrow.Schema":
         str: pa.string(),
         str | None: pa.string(),
         int: pa.int64(),
+        int | None: pa.int64(),
         float: pa.float64(),
         datetime: pa.timestamp("us", tz="UTC"),
         tuple[str, ...]: pa.list_(pa.string()),

@@ -19,6 +19,7 @@ _INVISIBLE = dict.fromkeys(
 _BLANKS = re.compile(r"[^\S\n]+")
 _AROUND_LINE_END = re.compile(r" ?\n ?")
 _EMPTY_LINES = re.compile(r"\n{3,}")
+_EXCERPT = 80  # characters
 _WORD = re.compile(r"\w+")
 
 
@@ -47,6 +48,15 @@ def clean(text: str) -> Cleaned:
     scrubbed, pii = scrub(normalise(text))
     reply = strip_reply(scrubbed)
     return Cleaned(reply.text, pii, reply.stripped, reply.kept_whole)
+
+
+def excerpt(text: str) -> str:
+    """Return the start of a text on one line, personal data replaced, characters that cannot be seen escaped.
+
+    The whole text is scrubbed first: a number that the cut halves would not be known as one.
+    """
+    scrubbed, _ = scrub(" ".join(text.split()))
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in scrubbed[:_EXCERPT])
 
 
 def normalise(text: str) -> str:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _ISO_TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?", re.ASCII
 )
+TOLERANCE = timedelta(days=1)
+"""How far a source's clock may be ahead before a time counts as one from the future."""
+
 _EPOCH = datetime(1970, 1, 1)  # naive: the value is read as an instant or as a local time by the caller
 
 
@@ -27,15 +30,21 @@ class Window:
         start: UTC.
         end: UTC.
         zone: zone of times that carry none; None refuses such times.
+        latest: no row can be of this time or later, whatever week it belongs to.
     """
 
     start: datetime
     end: datetime
     zone: ZoneInfo | None
+    latest: datetime
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> "Window":
+    def of(cls, params: Mapping[str, Any], now: datetime) -> "Window":
         """Return the window that a snapshot's parameters declare.
+
+        Args:
+            params: `window_start`, `window_end` and `timezone`.
+            now: the time of reading; it decides which rows outside the window are rejected, never which are inside.
 
         Raises:
             PipelineFileError: a bound is no time with an offset, the bounds are not in order, or there is no such zone.
@@ -43,11 +52,26 @@ class Window:
         start, end = (_bound(name, params[name]) for name in ("window_start", "window_end"))
         if start >= end:
             raise PipelineFileError(f"window_start {start.isoformat()} is not before window_end {end.isoformat()}")
-        return cls(start, end, _zone(params["timezone"]))
+        return cls(start, end, _zone(params["timezone"]), max(end, now) + TOLERANCE)
+
+    @classmethod
+    def up_to(cls, now: datetime, timezone: str | None) -> "Window":
+        """Return the window of everything that can have happened by now.
+
+        Raises:
+            PipelineFileError: there is no such zone.
+        """
+        latest = now + TOLERANCE
+        return cls(datetime.min.replace(tzinfo=UTC), latest, _zone(timezone), latest)
 
     def holds(self, event: datetime, ingested: datetime) -> bool:
         """Say whether a row belongs to the window."""
         return self.start <= event < self.end and ingested < self.end
+
+    def is_overtaken(self, event: datetime, ingested: datetime) -> bool:
+        """Say whether a row is from the future: of a time to come, or known before the cut and dated well after it."""
+        known_early = ingested < self.end and event >= self.end + TOLERANCE
+        return known_early or max(event, ingested) >= self.latest
 
     def __str__(self) -> str:
         return f"[{self.start.isoformat()}, {self.end.isoformat()})"

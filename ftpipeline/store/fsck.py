@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from ftpipeline.digest import Digest, parse
 from ftpipeline.errors import TreeError
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline.store.reach import Roots, pointer_roots, roots_of
 from ftpipeline.store.tables import step_results
 from ftpipeline.store.trees import TreeEntry

@@ -17,7 +17,7 @@ from ftpipeline.digest import Digest, parse
 from ftpipeline.errors import InputError
 from ftpipeline.store.blobs import STAGING
 from ftpipeline.store.database import one_writer
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline.store.reach import Roots, made_from, roots_of, with_members
 from ftpipeline.store.results import utc_text
 from ftpipeline.store.tables import step_results

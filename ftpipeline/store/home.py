@@ -10,28 +10,15 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
-
-from sqlalchemy import URL
+from typing import TYPE_CHECKING
 
 from ftpipeline.errors import StoreError
-from ftpipeline.store.blobs import LocalBlobs
-from ftpipeline.store.cache import CachedBlobs
-from ftpipeline.store.database import Database
-from ftpipeline.store.eval_sets import EvalSetVersions
-from ftpipeline.store.leases import Leases
-from ftpipeline.store.pointers import Pointers
-from ftpipeline.store.port import Blobs
-from ftpipeline.store.quarantine import Quarantine
-from ftpipeline.store.remote import RemoteObjects
-from ftpipeline.store.results import StepResults
-from ftpipeline.store.tombstones import ErasedBlobs
-from ftpipeline.store.trees import Trees
-from ftpipeline.store.upkeep import LocalUpkeep, Upkeep
+
+if TYPE_CHECKING:
+    from ftpipeline.store.opened import Store
 
 _DEFAULT = Path(".ftpipeline")
-_ANOTHER_HOME = "name another one with --home, FTPIPELINE_HOME or FTPIPELINE_STORE"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _CACHE_GIB = "20"
 
@@ -101,6 +88,8 @@ class Home:
     @property
     def database_url(self) -> str:
         """URL of the database; it may hold a password, so it is never shown."""
+        from sqlalchemy import URL  # escapes what would mean something in a URL
+
         default = URL.create("sqlite", database=str(self.root / "ftpipeline.db"))
         return os.environ.get("FTPIPELINE_DATABASE") or default.render_as_string(hide_password=False)
 
@@ -116,56 +105,6 @@ class Home:
             StoreError: the home or the store cannot be written, or the object store cannot be reached.
             DatabaseError: the database cannot be opened.
         """
-        for folder in (self.root, self.scratch):
-            _make_writable(folder)
-        remote = None if self.remote_url is None else RemoteObjects.connect(self.remote_url)
-        database = Database.open(self.database_url)
-        results, erased = StepResults(database), ErasedBlobs(database)
-        local = LocalBlobs(self.store_root, results.dependants, erased.absence)
-        blobs = local if remote is None else self._through_cache(remote, results, erased)
-        return Store(
-            home=self,
-            blobs=blobs,
-            upkeep=LocalUpkeep(local) if remote is None else remote,
-            trees=Trees(blobs, results.dependants),
-            database=database,
-            results=results,
-            pointers=Pointers(database),
-            eval_sets=EvalSetVersions(database),
-            leases=Leases(database),
-            quarantine=Quarantine(database),
-            erased=erased,
-        )
+        from ftpipeline.store.opened import open_home  # with the database library, which naming a home does not need
 
-    def _through_cache(self, remote: RemoteObjects, results: StepResults, erased: ErasedBlobs) -> CachedBlobs:
-        return CachedBlobs(remote, LocalBlobs(self.store_root), self.cache_limit, results.dependants, erased.absence)
-
-
-@dataclass(frozen=True)
-class Store:
-    """The open parts of a home."""
-
-    home: Home
-    blobs: Blobs
-    upkeep: Upkeep
-    trees: Trees
-    database: Database
-    results: StepResults
-    pointers: Pointers
-    eval_sets: EvalSetVersions
-    leases: Leases
-    quarantine: Quarantine
-    erased: ErasedBlobs
-
-    def close(self) -> None:
-        """Close the database's connections."""
-        self.database.close()
-
-
-def _make_writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"folder {str(folder)!r} cannot be made ({error.strerror}); {_ANOTHER_HOME}") from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise StoreError(f"folder {str(folder)!r} is not writable; {_ANOTHER_HOME}")
+        return open_home(self)

@@ -85,6 +85,14 @@ erased_blobs = Table(
     Column("time", String, nullable=False),
 )
 
+erased_keys = Table(
+    "erased_keys",
+    metadata,
+    Column("digest", String(71), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("time", String, nullable=False),
+)
+
 pointers = Table(
     "pointers",
     metadata,

@@ -23,6 +23,8 @@ class Tombstone(StrEnum):
     QUARANTINED = "quarantined"
     COLLECTED = "collected"
     """Nothing reached its output, and gc removed the bytes."""
+    ERASED = "erased"
+    """Its output held rows of somebody whose data were erased."""
 
 
 class ErasedBlobs:

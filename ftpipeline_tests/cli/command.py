@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from ftpipeline.cli.main import main
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 
 # Set, though to nothing, so that what a run puts there is taken back.
 _PLACES = dict.fromkeys(

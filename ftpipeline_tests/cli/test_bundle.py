@@ -11,7 +11,7 @@ from ftpipeline.cli.bundle import verify
 from ftpipeline.cycle.bundle import BundleInfo, export_bundle
 from ftpipeline.cycle.bundle_verify import verify_bundle
 from ftpipeline.receipts import PublicKey, VerificationError
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.cycle.bundle_world import QUERY, make_report, new_key
 
 APP = typer.Typer()

@@ -12,7 +12,8 @@ from ftpipeline.cli.maintenance import app as quarantine
 from ftpipeline.cli.maintenance import fsck, gc
 from ftpipeline.digest import Digest
 from ftpipeline.errors import InputError, UnknownNameError
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.store.damage import age, flip_a_bit, object_path
 from ftpipeline_tests.store.rows import digest, put_tree
 

@@ -13,7 +13,7 @@ from ftpipeline.engine.bind import BoundStep
 from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.receipts import SigningKey, sign
 from ftpipeline.records import RunContext, StepResult
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.cycle.bundle_steps import evaluate, manifest, snapshot, train
 
 RUN = RunContext("run-1", "tests")

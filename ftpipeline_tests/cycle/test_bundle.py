@@ -12,9 +12,10 @@ from ftpipeline.engine.bind import BoundStep
 from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.errors import CorruptArtifactError, EnvironmentProblemError, UnknownNameError
 from ftpipeline.receipts import VerificationError
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.cycle.bundle_steps import RAW_ROW, WEIGHTS, WINDOW, manifest
 from ftpipeline_tests.cycle.bundle_world import QUERY, RUN, Silent, make_report, make_snapshot, new_key, node_of
+from ftpipeline_tests.store.damage import lose
 
 
 def test_an_exported_bundle_verifies_and_ends_at_the_source_query(store: Store, tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_an_artifact_that_descends_from_no_snapshot_has_no_bundle(store: Store, 
 def test_a_missing_record_is_named_and_nothing_is_written(store: Store, tmp_path: Path) -> None:
     snapshot = make_snapshot(store)
     record = of_bytes(store.trees.read(snapshot, "record.json"))
-    store.blobs.path(record).unlink()
+    lose(store, record)
     with pytest.raises(CorruptArtifactError) as refused:
         export_bundle(store, snapshot, tmp_path / "bundle.tar", new_key())
     assert refused.value.digest == record

@@ -16,7 +16,7 @@ from ftpipeline.cycle.bundle_verify import verify_bundle, verify_bytes
 from ftpipeline.digest import canonical_json, of_bytes, parse_json
 from ftpipeline.errors import InputError
 from ftpipeline.receipts import SigningKey, VerificationError
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.cycle.bundle_steps import WINDOW
 from ftpipeline_tests.cycle.bundle_world import (
     QUERY,

@@ -8,7 +8,7 @@ from ftpipeline.cycle.maintenance import GRACE, fsck, gc
 from ftpipeline.digest import Digest
 from ftpipeline.errors import InputError
 from ftpipeline.store.fsck import Kind, Problem
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.registry.world import BASE, NAME, REPORT, WHO, World, manifest
 from ftpipeline_tests.store.damage import age, lose, object_path
 from ftpipeline_tests.store.rows import put_tree

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ftpipeline.engine.flight import Flight, Pace, single_flight
-from ftpipeline.errors import LeaseLostError, QuarantinedError
+from ftpipeline.errors import CorruptArtifactError, LeaseLostError, QuarantinedError
 from ftpipeline.records import LineageRecord
 from ftpipeline.store.database import Database
 from ftpipeline.store.leases import Leases
@@ -50,6 +50,17 @@ def test_a_result_whose_bytes_are_gone_is_computed_again(database: Database) -> 
     results.record(record())
     flight = single_flight(leases, results, KEY, record, is_usable=lambda known: False, pace=PACE)
     assert flight == Flight(record(), computed=True)
+
+
+def test_bytes_that_are_gone_and_do_not_come_out_the_same_again_are_said(database: Database) -> None:
+    results, leases = StepResults(database), Leases(database)
+    results.record(record())
+    other = lineage(KEY, digest("other output"))
+    with pytest.raises(CorruptArtifactError, match=f"made {other.output} when it was run again") as caught:
+        single_flight(leases, results, KEY, lambda: other, is_usable=lambda known: False, pace=PACE)
+    assert caught.value.digest == OUTPUT
+    assert results.find(KEY) == record()
+    assert leases.held() == {}
 
 
 def test_the_lease_is_given_back_whatever_happens(database: Database) -> None:

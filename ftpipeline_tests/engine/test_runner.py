@@ -23,8 +23,10 @@ from ftpipeline.errors import (
     StepDefinitionError,
 )
 from ftpipeline.records import Action, Facts, RunContext, StepResult
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.engine.sample_steps import copy, copy_v2, declared, infinite, needy, nosy, ported, source, spoiled
+from ftpipeline_tests.store.damage import lose
 
 RUN = RunContext("run-1", "tests")
 _needs_enforcement = pytest.mark.skipif(
@@ -120,7 +122,7 @@ def test_an_output_that_the_caller_refuses_is_not_recorded(store: Store) -> None
 
 def test_a_pure_result_that_lost_its_bytes_is_made_again(store: Store) -> None:
     made = _run(store, BoundStep(copy), add="a")
-    store.blobs.path(store.trees.entries(made.output)[0].sha256).unlink()
+    lose(store, store.trees.entries(made.output)[0].sha256)
     healed = _run(store, BoundStep(copy), add="a")
     assert healed.action is Action.EXECUTED
     assert store.trees.read(made.output, "text.txt") == b"a"
@@ -128,7 +130,7 @@ def test_a_pure_result_that_lost_its_bytes_is_made_again(store: Store) -> None:
 
 def test_a_frozen_source_that_lost_its_bytes_is_not_asked_again(store: Store) -> None:
     made = _run(store, BoundStep(source), add="a")
-    store.blobs.path(store.trees.entries(made.output)[0].sha256).unlink()
+    lose(store, store.trees.entries(made.output)[0].sha256)
     with pytest.raises(CorruptArtifactError, match="frozen from a source"):
         _run(store, BoundStep(source), add="a")
 

@@ -11,7 +11,7 @@ import pytest
 from ftpipeline.digest import of_bytes
 from ftpipeline.errors import DatabaseError, EnvironmentProblemError, StoreError
 from ftpipeline.store.blobs import LocalBlobs
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.store.folders import quick_folder
 from ftpipeline_tests.store.rows import digest, lineage, put_tree
 

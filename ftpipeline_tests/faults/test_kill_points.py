@@ -12,7 +12,8 @@ from ftpipeline.cycle.maintenance import ROOTS
 from ftpipeline.digest import Digest
 from ftpipeline.store.fsck import check
 from ftpipeline.store.gc import collect
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.faults.kill import Work, killed_at, write_points
 from ftpipeline_tests.store.damage import flip_a_bit, object_path
 from ftpipeline_tests.store.folders import quick_folder

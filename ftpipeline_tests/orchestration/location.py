@@ -18,7 +18,8 @@ from ftpipeline.orchestration.build import build_definitions, job_name
 from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.pipeline import Pipeline
 from ftpipeline.steps.manifest import FILE
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.tiny_pipeline import WEEK, build_tiny_pipeline
 
 Result = dg.ExecuteInProcessResult | dg.JobExecutionResult

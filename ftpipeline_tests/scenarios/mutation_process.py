@@ -13,13 +13,15 @@ import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from ftpipeline.engine import identity
 from ftpipeline.engine.bind import BoundPort, BoundStep
 from ftpipeline.engine.fingerprint import environment_fingerprint
 from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.records import RunContext, StepResult
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 
 
 class _Silent:
@@ -48,9 +50,11 @@ def _answer(request: dict[str, Any]) -> dict[str, str]:
     os.environ.update(request["env"])
     sys.dont_write_bytecode = True
     sys.path[:0] = request["path"]
-    machine = request["machine"]
-    identity.environment_fingerprint = functools.partial(environment_fingerprint, **machine)
-    with closing(Home(Path(request["home"])).open()) as store:
+    fingerprint = functools.partial(environment_fingerprint, **request["machine"])  # another machine than this one
+    with (
+        patch.object(identity, "environment_fingerprint", fingerprint),
+        closing(Home(Path(request["home"])).open()) as store,
+    ):
         result = _run(request, store)
         return {"action": str(result.action), "output": result.output, "key": result.key}
 

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 import yaml
 
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.cli.command import ftpipeline, open_home
 from ftpipeline_tests.shared import shared
 

@@ -16,7 +16,8 @@ from ftpipeline.cycle.stages import BY_NAME, STAGES, run_stage
 from ftpipeline.orchestration.observe import Observers
 from ftpipeline.orchestration.run import persistent_instance
 from ftpipeline.records import RunContext
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.cli.command import ftpipeline_program, named_places_only, open_home
 from ftpipeline_tests.scenarios.site import GATES, NAME, RETICENT, Site, build_site
 from ftpipeline_tests.tiny_pipeline import NEXT_WEEK, WEEK

@@ -13,11 +13,12 @@ from ftpipeline.records import Facts
 from ftpipeline.steps.curate import VARIANTS, curate
 from ftpipeline.steps.eval_set import eval_set
 from ftpipeline.steps.rows import CuratedRow, EvalRow, SnapshotRow, Variant
-from ftpipeline.steps.snapshot import snapshot
+from ftpipeline.steps.snapshot import Source, snapshot
 from ftpipeline.steps.sources import DuckDBSource, FileSource
 from ftpipeline.steps.split import split
 from ftpipeline.steps.tables import RECORD, ROWS, write_record, write_rows
 
+READ = datetime(2026, 10, 20, tzinfo=UTC)
 NOON = datetime(2026, 10, 7, 12, tzinfo=UTC)
 LABELS = ["billing", "login"]
 COLUMNS = {
@@ -50,12 +51,12 @@ def csv_database(path: Path, file: Path, created_at: str = "created_at") -> Duck
     return database(path, f"SELECT * REPLACE ({created_at} AS created_at) FROM {read}, columns={{{columns}}})")
 
 
-def take_snapshot(source: DuckDBSource, out: Path, query: str = "SELECT * FROM tickets", **changes: Any) -> Facts:
+def take_snapshot(source: Source, out: Path, query: str = "SELECT * FROM tickets", **changes: Any) -> Facts:
     """Run the snapshot step; `changes` replace parameters, and `columns` single columns."""
     columns = COLUMNS | changes.pop("columns", {})
-    params = {"query": query, "parameters": {}, "timezone": None, **WEEK, **changes, "columns": columns}
+    params = {"query": query, "parameters": {}, "timezone": None, "max_reject_rate": 1.0, **WEEK, **changes, "columns": columns}
     out.mkdir()
-    return snapshot({}, params, out, source=source)
+    return snapshot({}, params, out, source=source, clock=lambda: READ)
 
 
 def snapshot_row(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ftpipeline.steps.duplicates import POSTINGS, near_duplicates
-from ftpipeline.steps.text import words
 from ftpipeline.steps.groups import DisjointSets
+from ftpipeline.steps.text import words
 
 # Few words, so that texts overlap; fewer texts than postings, so that none is capped.
 texts = st.lists(st.lists(st.sampled_from("abcd"), max_size=9).map(" ".join), max_size=12)

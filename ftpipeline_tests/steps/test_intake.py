@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ftpipeline.steps.intake import Columns, Intake, take_in
 from ftpipeline.steps.windows import Window
-from ftpipeline_tests.steps.data_steps import COLUMNS, WEEK
+from ftpipeline_tests.steps.data_steps import COLUMNS, READ, WEEK
 
-WINDOW = Window.of({**WEEK, "timezone": None})
+WINDOW = Window.of({**WEEK, "timezone": None}, READ)
 NAMES = ("ticket_id", "text", "queue", "created_at", "customer_id")
 cells = st.sampled_from([None, "", "  ", "a", "b", "nul\0"])
 times = st.sampled_from([None, "2026-10-05T00:00:00Z", "2026-10-12T00:00:00Z", "yesterday", "2026-10-06 10:00:00"])

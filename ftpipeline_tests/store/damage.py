@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ftpipeline.digest import Digest
 from ftpipeline.store.blobs import LocalBlobs
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 
 
 def object_path(store: Store, digest: Digest) -> Path:

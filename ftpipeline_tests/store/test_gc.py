@@ -9,7 +9,7 @@ import pytest
 from ftpipeline.digest import Digest
 from ftpipeline.errors import CorruptArtifactError, InputError
 from ftpipeline.store.gc import Collected, collect
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline.store.reach import STORE_ROOTS, Roots
 from ftpipeline_tests.store.damage import age, flip_a_bit, object_path
 from ftpipeline_tests.store.rows import digest, lineage, put_tree

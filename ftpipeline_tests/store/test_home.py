@@ -8,7 +8,8 @@ import pytest
 from ftpipeline.digest import of_bytes
 from ftpipeline.errors import CorruptArtifactError, DatabaseError, StoreError
 from ftpipeline.records import LineageRecord
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline_tests.store.damage import lose
 
 

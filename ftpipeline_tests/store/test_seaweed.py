@@ -16,7 +16,8 @@ from ftpipeline.errors import StoreError
 from ftpipeline.store.endpoint import Limits, open_url
 from ftpipeline.store.fsck import Kind, check
 from ftpipeline.store.gc import collect
-from ftpipeline.store.home import Home, Store
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline.store.reach import STORE_ROOTS
 from ftpipeline.store.remote import PART, RemoteObjects
 from ftpipeline_tests.store.rows import digest, lineage, put_tree

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ftpipeline.errors import CorruptArtifactError
-from ftpipeline.store.home import Store
+from ftpipeline.store.opened import Store
 from ftpipeline.store.tombstones import Tombstone, retire
 from ftpipeline_tests.store.damage import lose
 from ftpipeline_tests.store.rows import digest, lineage, put_tree

@@ -15,8 +15,8 @@ from ftpipeline.engine.child.access import LOOK, WORK, Access
 from ftpipeline.engine.child.exec_spec import ExecSpec
 from ftpipeline.engine.child.levels import Level
 from ftpipeline.engine.child.policy import interpreter_grants
-from ftpipeline.engine.fingerprint.environment import thread_settings
 from ftpipeline.engine.fingerprint import code_fingerprint
+from ftpipeline.engine.fingerprint.environment import thread_settings
 from ftpipeline.errors import FtpipelineError, WorkerError
 
 _KEPT = ("PATH", "HOME", "TZ", "LC_ALL")
