@@ -1,4 +1,4 @@
-"""A fully cached weekly run, against a job of as many assets that do nothing: same executor, same kind of instance.
+"""A fully cached weekly run, against as many assets that do nothing: same graph, executor and kind of instance.
 
 Both sides are timed inside the process, in CPU-seconds, from loaded definitions to the end of the run, in turn; the
 cached side is one real week of a small pipeline that was run before.
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _measure import Figure, arguments, at_most, report
 
 from ftpipeline import pipeline as pipelines
-from ftpipeline.cycle.stages import STAGES
+from ftpipeline.cycle.stages import STAGES, Stage
 from ftpipeline.orchestration.build import build_definitions, job_name
 from ftpipeline.orchestration.run import persistent_instance
 from ftpipeline.orchestration.workbench import Workbench
@@ -29,18 +29,18 @@ _ROUNDS = 9
 
 
 def nothing_job() -> dg.Definitions:
-    """Return as many assets as a week has, in the same order, that pass a constant on."""
+    """Return as many assets as a week has, in the same graph, that pass a constant on."""
 
-    def asset(index: int) -> dg.AssetsDefinition:
-        upstream = {f"a{index - 1}": dg.AssetIn(key=["nothing", f"a{index - 1}"])} if index else {}
+    def asset(stage: Stage) -> dg.AssetsDefinition:
+        upstream = {name: dg.AssetIn(key=["nothing", name]) for name in stage.after}
 
-        @dg.asset(key=["nothing", f"a{index}"], ins=upstream)
+        @dg.asset(key=["nothing", stage.name], ins=upstream)
         def body(**inputs: int):  # type: ignore[no-untyped-def]
-            return dg.MaterializeResult(value=index)
+            return dg.MaterializeResult(value=1)
 
         return body
 
-    assets = [asset(index) for index in range(len(STAGES))]
+    assets = [asset(stage) for stage in STAGES]
     job = dg.define_asset_job("nothing", selection=dg.AssetSelection.assets(*assets))
     return dg.Definitions(assets=assets, jobs=[job], executor=dg.in_process_executor)
 

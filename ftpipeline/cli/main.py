@@ -9,12 +9,14 @@ from ftpipeline.cli.bundle import verify
 from ftpipeline.cli.common import fail
 from ftpipeline.cli.demo import demo
 from ftpipeline.cli.detect import detect
+from ftpipeline.cli.erase import erase
 from ftpipeline.cli.maintenance import app as quarantine_app
 from ftpipeline.cli.maintenance import fsck, gc
 from ftpipeline.cli.manifests import app as manifest_app
 from ftpipeline.cli.registry import app as registry_app
 from ftpipeline.cli.registry import promote, resolve, rollback
 from ftpipeline.cli.run import run
+from ftpipeline.cli.source import app as source_app
 from ftpipeline.errors import FtpipelineError
 
 app = typer.Typer(
@@ -24,11 +26,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for verb in (demo, run, lineage, verify, resolve, promote, rollback, detect, fsck, gc, upgrade):
+for verb in (demo, run, lineage, verify, resolve, promote, rollback, detect, fsck, gc, erase, upgrade):
     app.command(verb.__name__)(verb)
 app.add_typer(registry_app, name="registry")
 app.add_typer(manifest_app, name="manifest")
 app.add_typer(quarantine_app, name="quarantine")
+app.add_typer(source_app, name="source")
 
 
 def main() -> None:

@@ -92,17 +92,21 @@ def snapshot(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
     """Freeze the rolling window that ends with the run's week."""
     source = cycle.pipeline.file.source
     week = week_of(run)
-    calendar = cycle.pipeline.file.week.calendar
-    _, cut = calendar.bounds(week)
     params = {
         "pipeline": cycle.pipeline.name,
         "connection": source.connection,
         **source_params(source),
-        "window_start": calendar.instant(week + timedelta(days=7 - source.window_days)).isoformat(),
-        "window_end": cut.isoformat(),
+        **week_window(cycle.pipeline, week),
     }
     erased = ErasedKeyList(cycle.store.database).digests()
     return cycle.run(Call(bindings.bound_snapshot(source_port(cycle.pipeline), erased), {}, params), run)
+
+
+def week_window(pipeline: Pipeline, week: date) -> dict[str, str]:
+    """Return the bounds of the rolling window that ends with a week."""
+    calendar = pipeline.file.week.calendar
+    start = calendar.instant(week + timedelta(days=7 - pipeline.file.source.window_days))
+    return {"window_start": start.isoformat(), "window_end": calendar.bounds(week)[1].isoformat()}
 
 
 def source_params(source: Source) -> dict[str, Any]:

@@ -64,8 +64,8 @@ def identify(bound: BoundStep, cache: Path) -> Identity:
     require_importable(step.function)
     ports = {name: port.target for name, port in bound.ports.items() if port.keyed}
     code = code_fingerprint([step.function, *map(_module, ports.values()), *bound.workers], cache=cache)
-    require_loaded_equals_source([step.function, *code.module_names])
-    environment = environment_fingerprint({*code.distributions, *step.distributions})
+    require_loaded_equals_source([step.function, *code.module_names], cache=cache)
+    environment = environment_fingerprint({*code.distributions, *step.distributions}, cache=cache)
     reads = declared_files(step)
     variables = {name: os.environ[name] for name in step.env if name in os.environ}
     contents = {name: digest.of_file(path) for name, path in reads.items()}

@@ -9,6 +9,14 @@ from ftpipeline.store.database import one_writer
 from ftpipeline.store.tables import production_pins
 
 
+def find(connection: Connection, run_id: str, name: str) -> Pin | None:
+    """Return the run's pin, if it has one."""
+    table = production_pins
+    query = select(table.c.digest, table.c.generation).where(table.c.run_id == run_id, table.c.name == name)
+    written = connection.execute(query).one_or_none()
+    return None if written is None else Pin(run_id, name, written.digest, written.generation)
+
+
 def pin(connection: Connection, run_id: str, name: str) -> Pin:
     """Return the run's pin, written now from what stands in production if the run has none.
 
@@ -18,13 +26,11 @@ def pin(connection: Connection, run_id: str, name: str) -> Pin:
         name: registry name; one that has no entry yet is pinned as having no production.
     """
     one_writer(connection, production_pins)
-    table = production_pins
-    query = select(table.c.digest, table.c.generation).where(table.c.run_id == run_id, table.c.name == name)
-    written = connection.execute(query).one_or_none()
+    written = find(connection, run_id, name)
     if written is not None:
-        return Pin(run_id, name, written.digest, written.generation)
+        return written
     standing = read_pointers(connection, name)[Stage.PRODUCTION]
     fresh = Pin(run_id, name, standing.digest, standing.generation)
     values = {"run_id": run_id, "name": name, "digest": fresh.digest, "generation": fresh.generation}
-    connection.execute(insert(table).values(values))
+    connection.execute(insert(production_pins).values(values))
     return fresh

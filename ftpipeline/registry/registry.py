@@ -39,6 +39,10 @@ class Registry(RegistryReader):
 
     def pin(self, run_id: str, name: str) -> Pin:
         """Return the production that the run is gated against: what stood when it first asked, for ever after."""
+        with self._database.read() as connection:
+            written = pins.find(connection, run_id, name)
+        if written is not None:
+            return written
         with self._database.write() as connection:
             return pins.pin(connection, run_id, name)
 

@@ -22,7 +22,7 @@ from ftpipeline.steps.text import clean
 VARIANTS = "variants.parquet"
 """File of the wordings that curated rows stand for beside their own."""
 
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 
 _CORRECTED = "human_corrected"
 _SHOWN_SPELLINGS = 50  # of rejected labels, in the facts; the record has all
@@ -108,10 +108,12 @@ def _listed(rows: list[SnapshotRow], labels: LabelList) -> tuple[list[SnapshotRo
 def _cleaned(rows: list[SnapshotRow], progress: Progress) -> tuple[list[SnapshotRow], dict[str, int]]:
     """Clean every text; a row of which nothing is left is rejected."""
     kept: list[SnapshotRow] = []
-    counts = Counter(replies_stripped=0, kept_whole=0, rejected_as_empty=0)
+    counts = Counter(markup_removed=0, replies_stripped=0, kept_whole=0, quotes_left=0, rejected_as_empty=0)
     for done, row in enumerate(rows, start=1):
         cleaned = clean(row.text)
         counts.update(cleaned.pii)
+        counts["markup_removed"] += cleaned.was_markup
+        counts["quotes_left"] += cleaned.quotes_left
         counts["replies_stripped"] += cleaned.stripped
         counts["kept_whole"] += cleaned.kept_whole
         counts["rejected_as_empty"] += not cleaned.text

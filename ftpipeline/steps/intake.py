@@ -48,6 +48,10 @@ class Columns:
         return list(dict.fromkeys(part for part in parts if part is not None))
 
 
+def _by_place_or_content(reject: Reject) -> tuple[object, ...]:
+    return reject.row or 0, reject.id, reject.reason, reject.text_length, reject.excerpt, reject.groups
+
+
 @dataclass
 class Intake:
     """What became of the rows.
@@ -69,7 +73,7 @@ class Intake:
 
     def sort_rejects(self) -> None:
         """Bring the rejects into an order of their own: that of the file, or else by content."""
-        self.rejects.sort(key=lambda reject: (reject.row or 0, reject.id, reject.reason, reject.excerpt))
+        self.rejects.sort(key=_by_place_or_content)
 
 
 def take_in(

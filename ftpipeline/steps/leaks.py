@@ -1,10 +1,11 @@
 """Leaks of curated rows into eval sets: which rows, by which rule, with how many source rows behind them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ftpipeline.steps.leakage import EQUAL, check
+from ftpipeline.steps.leakage import EQUAL, RULES
+from ftpipeline.steps.leakage.check import find_every
 from ftpipeline.steps.ports import Progress
 from ftpipeline.steps.rows import CuratedRow, EvalRow, Leak
 from ftpipeline.steps.text import clean
@@ -40,23 +41,28 @@ class LeakFinder:
         An eval text is looked for as it stands and as curation would have written it: the rows went through curation.
         """
         by_id = {row.id: row for row in rows}
+        owners, texts = self._texts(eval_set, rows)
         forms = [row.text for row in evals] + [clean(row.text).text for row in evals]
-        best: dict[tuple[int, str], tuple[bool, float, str]] = {}
-        for hit in check(self._texts(eval_set, rows), forms, self.threshold):
-            pair = hit.eval_row % len(evals), hit.train_id
-            found = hit.rule == EQUAL, hit.score, hit.rule
+        best: dict[tuple[int, str], tuple[bool, float, int]] = {}
+        for hit in find_every(texts, forms, self.threshold):
+            pair = hit.eval_row % len(evals), owners[hit.train_row]
+            found = hit.rule == EQUAL, hit.score, -RULES.index(hit.rule)
             best[pair] = max(found, best.get(pair, found))
         return [
-            Leak(eval_set, evals[index].id, sides[row], row, score, rule, by_id[row].members)
-            for (index, row), (_, score, rule) in sorted(best.items())
+            Leak(eval_set, evals[index].id, sides[row], row, score, RULES[-place], by_id[row].members)
+            for (index, row), (_, score, place) in sorted(best.items())
         ]
 
-    def _texts(self, eval_set: str, rows: Sequence[CuratedRow]) -> Iterator[tuple[str, str]]:
+    def _texts(self, eval_set: str, rows: Sequence[CuratedRow]) -> tuple[list[str], list[str]]:
+        """Return curated row ids and texts, one of each for every wording."""
+        owners: list[str] = []
+        texts: list[str] = []
         for done, row in enumerate(rows, start=1):
-            yield row.id, row.text
-            for text in self._wordings.get(row.id, ()):
-                yield row.id, text
+            wordings = [row.text, *self._wordings.get(row.id, ())]
+            owners += [row.id] * len(wordings)
+            texts += wordings
             self._progress(done, len(rows), f"checking against {eval_set}")
+        return owners, texts
 
 
 def summary(leaks: Sequence[Leak], rows_checked: int) -> dict[str, Any]:

@@ -5,9 +5,11 @@ Law: `clean(clean(text).text).text == clean(text).text`, so that curating twice 
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ftpipeline.steps.markup import to_text
 from ftpipeline.steps.pii import scrub
 from ftpipeline.steps.replies import strip_reply
 
@@ -32,22 +34,37 @@ class Cleaned:
         pii: placeholder to number of replacements.
         stripped: a quoted reply or a signature was cut off.
         kept_whole: a cut was given up, because it would have left too little of the message.
+        was_markup: the text was HTML.
+        quotes_left: a line of the text still starts with a quote mark.
     """
 
     text: str
     pii: Mapping[str, int]
     stripped: bool
     kept_whole: bool
+    was_markup: bool = False
+    quotes_left: bool = False
 
 
 def clean(text: str) -> Cleaned:
-    """Normalise a text, replace personal data by placeholders, and cut off quoted replies and the signature.
+    """Remove markup, normalise, replace personal data by placeholders, and cut off quoted replies and the signature.
 
-    Personal data goes first: the decision to cut counts visible characters, which placeholders change.
+    Personal data goes before the cut: the decision to cut counts visible characters, which placeholders change. What is
+    cut may bring together what was apart, so a text that changed its shape is cleaned until it changes no more.
     """
-    scrubbed, pii = scrub(normalise(text))
-    reply = strip_reply(scrubbed)
-    return Cleaned(reply.text, pii, reply.stripped, reply.kept_whole)
+    pii: Counter[str] = Counter()
+    stripped = was_markup = False
+    while True:
+        plain = to_text(text)
+        scrubbed, found = scrub(normalise(plain.text))
+        reply = strip_reply(scrubbed)
+        pii += found
+        was_markup |= plain.was_markup
+        stripped |= reply.stripped
+        if not (plain.was_markup or reply.stripped) or reply.text == text:
+            left = reply.text.startswith(">") or "\n>" in reply.text
+            return Cleaned(reply.text, dict(pii), stripped, reply.kept_whole, was_markup, left)
+        text = reply.text
 
 
 def excerpt(text: str) -> str:

@@ -81,6 +81,14 @@ class Pointers:
                     return found
             return _newest(connection, *_of(asset, partition))
 
+    def ending_at(self, digest: Digest) -> list[Pointer]:
+        """Return the last rows, in commit order, of the asset partitions that hold `digest` now."""
+        with self._database.read() as connection:
+            written = connection.execute(select(pointers).where(pointers.c.digest == digest).order_by(pointers.c.seq))
+            places = dict.fromkeys((row.asset, _partition_of(row.partition)) for row in written)
+            last = [_newest(connection, *_of(*place)) for place in places]
+        return [pointer for pointer in last if pointer is not None and pointer.digest == digest]
+
     def latest(self, asset: str, partition: str | None) -> Pointer | None:
         """Return the asset partition's last row in commit order; None when it was never written."""
         return self.find(asset, partition, ())
@@ -88,6 +96,10 @@ class Pointers:
 
 def _partition_text(partition: str | None) -> str:
     return _UNPARTITIONED if partition is None else partition
+
+
+def _partition_of(text: str) -> str | None:
+    return None if text == _UNPARTITIONED else text
 
 
 def _of(asset: str, partition: str | None) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
@@ -98,5 +110,4 @@ def _newest(connection: Connection, *conditions: ColumnElement[bool]) -> Pointer
     row = connection.execute(select(pointers).where(*conditions).order_by(pointers.c.seq.desc()).limit(1)).first()
     if row is None:
         return None
-    partition = None if row.partition == _UNPARTITIONED else row.partition
-    return Pointer(row.asset, partition, row.run_id, row.attempt, row.digest, row.seq)
+    return Pointer(row.asset, _partition_of(row.partition), row.run_id, row.attempt, row.digest, row.seq)

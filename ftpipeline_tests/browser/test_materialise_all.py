@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from ftpipeline_tests.orchestration.location import LEARNING
 from ftpipeline_tests.orchestration.servers import LOCATION, WebServer, deployment, needs_proc, web_server
 from ftpipeline_tests.tiny_pipeline import WEEK, build_tiny_pipeline
 
@@ -18,7 +19,8 @@ _RUN_MS = 240_000
 @pytest.fixture
 def ui(tmp_path: Path) -> Iterator[WebServer]:
     """`dagster dev` on a tiny pipeline."""
-    with web_server(deployment(tmp_path, build_tiny_pipeline(tmp_path / "pipeline")), "dagster", "dev") as server:
+    pipeline_file = build_tiny_pipeline(tmp_path / "pipeline", train=LEARNING)
+    with web_server(deployment(tmp_path, pipeline_file), "dagster", "dev") as server:
         yield server
 
 

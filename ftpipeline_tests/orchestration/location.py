@@ -30,6 +30,18 @@ DATA_STAGES = (*SHARED_STAGES, "snapshot", "curate", "split", "manifest")
 """What comes before training: real, and done in a moment."""
 ALL_STAGES = tuple(stage.name for stage in STAGES)
 
+LEARNING: Mapping[str, Any] = {
+    "seed": 1,
+    "lr": 0.01,
+    "max_steps": 100,
+    "batch_size": 16,
+    "max_length": 16,
+    "warmup_steps": 5,
+    "modules_to_save": ["classifier", "pooler"],
+    "lora": {"r": 4, "lora_alpha": 8, "target_modules": ["query", "key", "value"]},
+}
+"""Training settings that the tiny model learns its task with; it takes seconds."""
+
 
 @dataclass(frozen=True)
 class Location:

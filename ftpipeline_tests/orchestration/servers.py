@@ -7,10 +7,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +32,39 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks for left 
 
 
 @dataclass(frozen=True)
+class Session:
+    """A program and everything that it started: one session of the operating system."""
+
+    leader: subprocess.Popen[bytes]
+
+    def processes(self) -> dict[int, str]:
+        """Return pid and command line of every process that lives."""
+        found = {}
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdigit():
+                state, _, _, session = (*_read(folder / "stat").rpartition(b")")[2].split(), *"????")[:4]
+                if session == str(self.leader.pid).encode() and state != b"Z":
+                    command = _read(folder / "cmdline").replace(b"\0", b" ")
+                    found[int(folder.name)] = command.decode(errors="replace")
+        return found
+
+    def end(self) -> list[str]:
+        """Ask the program to end, wait for the others, and kill and return those that stay."""
+        self.leader.send_signal(signal.SIGTERM)
+        try:
+            self.leader.wait(_END_SECONDS)
+            wait_for(lambda: not self.processes() or None, _END_SECONDS, "end of all processes")
+        except (subprocess.TimeoutExpired, TimeoutError):
+            left = self.processes()
+            for pid in left:
+                with suppress(ProcessLookupError):  # it has ended since
+                    os.kill(pid, signal.SIGKILL)
+            self.leader.wait()
+            return list(left.values())
+        return []
+
+
+@dataclass(frozen=True)
 class Deployment:
     """A Dagster deployment of one pipeline file: its folders and the environment that its programs run in."""
 
@@ -45,28 +77,20 @@ class Deployment:
             "FTPIPELINE_HOME": str(self.home.root),
             "DAGSTER_HOME": str(self.home.dagster_home),
             PIPELINES_VARIABLE: str(self.pipeline_file),
-            "OMP_NUM_THREADS": "1",
         }
 
-    def call(self, program: str, *arguments: str) -> str:
-        """Run a program to its end and return its standard output; it must succeed."""
-        done = subprocess.run(
-            [PROGRAMS / program, *arguments],
-            cwd=ROOT,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def call(self, program: str, *arguments: str) -> None:
+        """Run a program to its end; it must succeed."""
+        command = [PROGRAMS / program, *arguments]
+        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
     @contextmanager
-    def running(self, program: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """Keep a program running; at the end it and all its descendants must be gone."""
+    def running(self, program: str, *arguments: str) -> Iterator[Session]:
+        """Keep a program running; at the end it and everything that it started must be gone."""
         log = self.home.dagster_home / f"{program}.log"
         with log.open("wb") as output:
-            process = subprocess.Popen(
+            leader = subprocess.Popen(
                 [PROGRAMS / program, *arguments],
                 cwd=ROOT,
                 env=self.environment,
@@ -75,41 +99,20 @@ class Deployment:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        session = Session(leader)
         try:
-            yield process
+            yield session
         finally:
-            left = self._end(process)
+            left = session.end()
         assert not left, f"{program} left processes behind: {left}"
-
-    def _end(self, process: subprocess.Popen[bytes]) -> list[str]:
-        """Ask the program to end, wait for its descendants, and kill and return those that stay."""
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(_END_SECONDS)
-            wait_for(lambda: not self.processes() or None, _END_SECONDS, "no process")
-        except (subprocess.TimeoutExpired, TimeoutError):
-            left = self.processes()
-            for pid in left:
-                os.kill(pid, signal.SIGKILL)
-            process.wait()
-            return list(left.values())
-        return []
-
-    def processes(self) -> dict[int, str]:
-        """Return pid and command line of every living process of this deployment: they inherit its DAGSTER_HOME."""
-        mark = f"DAGSTER_HOME={self.home.dagster_home}".encode()
-        found = {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit() and mark in _read(folder / "environ").split(b"\0"):
-                found[int(folder.name)] = _read(folder / "cmdline").replace(b"\0", b" ").decode(errors="replace")
-        return found
 
 
 @dataclass(frozen=True)
 class WebServer:
-    """A running web server of a deployment."""
+    """A running web server, and the session that it runs in."""
 
     url: str
+    session: Session
 
     def graphql(self, query: str, **variables: Any) -> Mapping[str, Any]:
         """Return the one field that a query asks for."""
@@ -164,10 +167,10 @@ def web_server(deployment: Deployment, program: str = "dagster-webserver", *argu
     """
     port = free_port()
     address = ("-h", _HOST, "-p", str(port), "-w", "workspace.yaml")
-    with deployment.running(program, *arguments, *address) as process:
+    with deployment.running(program, *arguments, *address) as session:
         url = f"http://{_HOST}:{port}"
-        wait_for(lambda: _is_up(url, process), 120, f"answer from {url}")
-        yield WebServer(url)
+        wait_for(lambda: _is_up(url, session.leader), 120, f"answer from {url}")
+        yield WebServer(url, session)
 
 
 def deployment(folder: Path, pipeline_file: Path) -> Deployment:

@@ -5,7 +5,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from ftpipeline_tests.orchestration.servers import Deployment, deployment, needs_proc, wait_for, web_server
+from ftpipeline_tests.orchestration.servers import Deployment, Session, deployment, needs_proc, wait_for, web_server
 from ftpipeline_tests.tiny_pipeline import WEEK, build_tiny_pipeline
 
 pytestmark = [pytest.mark.slow, needs_proc, pytest.mark.timeout(420)]
@@ -23,10 +23,10 @@ def test_terminating_a_run_ends_the_worker_that_trains(long_training: Deployment
     with web_server(long_training, "dagster", "dev") as server, dg.DagsterInstance.get() as instance:
         run_id = server.launch("tiny_job", WEEK)
         wait_for(lambda: trains(instance, run_id), 180, "progress of the training")
-        assert workers(long_training)
+        assert workers(server.session)
         server.terminate(run_id)
         wait_for(lambda: server.status(run_id) == "CANCELED" or None, 60, "end of the run")
-        assert not workers(long_training)
+        assert not workers(server.session)
 
 
 def trains(instance: dg.DagsterInstance, run_id: str) -> bool | None:
@@ -38,5 +38,5 @@ def trains(instance: dg.DagsterInstance, run_id: str) -> bool | None:
     return any(line.startswith("train: ") and "/1000000" in line for line in lines) or None
 
 
-def workers(deployment: Deployment) -> list[str]:
-    return [command for command in deployment.processes().values() if "ftpipeline.backends.train_worker" in command]
+def workers(session: Session) -> list[str]:
+    return [command for command in session.processes().values() if "ftpipeline.backends.train_worker" in command]

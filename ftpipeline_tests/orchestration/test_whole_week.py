@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from ftpipeline.digest import parse
-from ftpipeline_tests.orchestration.location import ALL_STAGES, Location, tiny_location
+from ftpipeline_tests.orchestration.location import ALL_STAGES, LEARNING, Location, tiny_location
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +40,7 @@ class Week:
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Week]:
-    with tiny_location(tmp_path_factory.mktemp("week")) as location:
+    with tiny_location(tmp_path_factory.mktemp("week"), train=LEARNING) as location:
         yield Week(location, location.run(*ALL_STAGES))
 
 
@@ -82,7 +82,7 @@ def test_the_checks_of_a_first_release_pass(week: Week) -> None:
 
 
 def test_the_worker_reports_its_progress_to_the_log(week: Week) -> None:
-    assert any("train: 20/20" in record for record in week.location.log(week.result))
+    assert any("train: 100/100" in record for record in week.location.log(week.result))
 
 
 def test_no_ticket_text_is_in_the_event_log(week: Week) -> None:

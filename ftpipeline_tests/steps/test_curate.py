@@ -51,7 +51,14 @@ def test_texts_are_cleaned_and_what_was_done_is_counted(tmp_path: Path) -> None:
     ]
     out, facts = run_curate(rows, tmp_path)
     assert [row.text for row in curated(out)] == ["My card is lost, write to [EMAIL]", "> all of it\n> is a quote"]
-    assert facts["cleaning"] == {"replies_stripped": 2, "kept_whole": 1, "rejected_as_empty": 1, "[EMAIL]": 1}
+    assert facts["cleaning"] == {
+        "markup_removed": 0,
+        "replies_stripped": 2,
+        "kept_whole": 1,
+        "quotes_left": 1,
+        "rejected_as_empty": 1,
+        "[EMAIL]": 1,
+    }
 
 
 def test_a_row_stands_for_its_duplicates_and_keeps_their_group_keys(tmp_path: Path) -> None:
@@ -88,7 +95,7 @@ def test_the_record_holds_the_snapshots_record_and_the_curation_version(tmp_path
     out, facts = run_curate([snapshot_row("T1", "hello")], tmp_path)
     record = json_at(out / RECORD)
     assert record["snapshot"] == {"query": "SELECT 1"}
-    assert record["curation_version"] == facts["curation_version"] == "1"
+    assert record["curation_version"] == facts["curation_version"] == "2"
     assert record["labels"] == {"billing": 1}
     assert record["stages"] == facts["stages"]
 

@@ -43,7 +43,7 @@ def test_the_record_says_how_to_ask_for_the_rows_again(tmp_path: Path) -> None:
         "end": "2026-10-12T00:00:00+00:00",
         "timezone": None,
     }
-    assert record["columns"] == COLUMNS
+    assert record["columns"] == {**COLUMNS, "missing_keys": []}
     assert record["counts"] == {"read": 1, "accepted": 1, "rejected": 0, "outside_window": 1}
     assert facts["query_sha256"] == record["query_sha256"]
     assert facts["labels"] == {"billing": 1}
@@ -111,12 +111,22 @@ def test_one_id_with_two_contents_is_rejected_whole_and_a_repeated_row_counted_o
     assert facts["rejects"] == {"duplicate_id": 2, "duplicate_row": 2}
 
 
-def test_rejects_hold_the_length_of_a_text_and_not_the_text(tmp_path: Path) -> None:
-    rows = [ticket("T1"), ticket("T2", at="2026-10-05T09:00:00Z", text="a secret"), ticket("T2", text="another secret")]
+def test_rejects_show_the_start_of_a_text_without_personal_data(tmp_path: Path) -> None:
+    texts = ["call +44 20 7946 0018 " + "and so on " * 20, "write to a@b.example"]
+    rows = [ticket("T1"), *(ticket("T2", text=text) for text in texts)]
     take_snapshot(database(tmp_path / "t.duckdb", values(*rows)), tmp_path / "out")
-    lengths = [reject.text_length for reject in read_rows(tmp_path / "out" / REJECTS, Reject)]
-    assert lengths == [8, 14]
-    assert b"secret" not in (tmp_path / "out" / REJECTS).read_bytes()
+    refused = read_rows(tmp_path / "out" / REJECTS, Reject)
+    assert [(reject.text_length, reject.line, reject.row) for reject in refused] == [(20, None, None), (222, None, None)]
+    assert refused[0].excerpt == "write to [EMAIL]"
+    assert refused[1].excerpt == ("call [PHONE] " + "and so on " * 20)[:80]
+    assert refused[0].groups == ("customer_id=C1",)
+
+
+def test_facts_hold_no_excerpt(tmp_path: Path) -> None:
+    rows = [ticket("T1"), ticket("T2", text="a secret"), ticket("T2", text="another secret")]
+    facts = take_snapshot(database(tmp_path / "t.duckdb", values(*rows)), tmp_path / "out")
+    assert "secret" not in str(facts)
+    assert b"secret" not in (tmp_path / "out" / RECORD).read_bytes()
 
 
 def test_an_empty_window_is_named(tmp_path: Path) -> None:
@@ -132,7 +142,7 @@ def test_an_empty_window_is_named(tmp_path: Path) -> None:
         ({"columns": {"text": "body"}}, "no column 'body'; it returns ticket_id, customer_id, created_at, queue, text"),
         ({"columns": {"groups": ["thread_id"]}}, "no column 'thread_id'"),
         ({"columns": {"event_time": "n"}, "query": "SELECT *, 1 AS n FROM tickets"}, "'n' is int32; a time is"),
-        ({"columns": {"id": "n"}, "query": "SELECT *, 1.5 AS n FROM tickets"}, "'n' is decimal128.*cast it to VARCHAR"),
+        ({"columns": {"id": "n"}, "query": "SELECT *, 1.5 AS n FROM tickets"}, "'n' is decimal128.*make it text"),
         ({"parameters": {"since": 1}}, r"does not name \$since"),
         ({"parameters": {"cut": 1}}, "'cut' is bound by the window"),
         ({"query": "SELECT * FROM tickets WHERE text = $text"}, r"\$text, which has no value"),

@@ -153,14 +153,14 @@ def test_labels_missing_from_a_side_are_told(tmp_path: Path) -> None:
     assert sum(line["train"] + line["validation"] for line in facts["labels"]) == 10
 
 
-@pytest.mark.parametrize(
-    ("rows", "evals"),
-    [
-        ([curated_row(f"T{n}", distinct(n), groups=["c=1"]) for n in range(5)], []),
-        ([curated_row(f"T{n}", distinct(n)) for n in range(5)], [distinct(n) for n in range(5)]),
-    ],
-)
-def test_an_empty_side_is_an_error(tmp_path: Path, rows: list[CuratedRow], evals: list[str]) -> None:
+def test_rows_that_are_all_tied_cannot_be_split(tmp_path: Path) -> None:
+    rows = [curated_row(f"T{n}", distinct(n), groups=["c=1"]) for n in range(5)]
+    with pytest.raises(EmptyResultError, match="tie all 5 rows into one group"):
+        run_split(rows, tmp_path)
+
+
+def test_an_empty_side_is_an_error(tmp_path: Path) -> None:
+    rows, evals = [curated_row(f"T{n}", distinct(n)) for n in range(5)], [distinct(n) for n in range(5)]
     with pytest.raises(EmptyResultError, match="is empty after the split"):
         run_split(rows, tmp_path, {"task": evals} if evals else None)
     assert content(tmp_path / "split") == {}

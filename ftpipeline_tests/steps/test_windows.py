@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ftpipeline.errors import PipelineFileError, SourceError
 from ftpipeline.steps.windows import Window, read_iso, utc_times
-from ftpipeline_tests.steps.data_steps import WEEK
+from ftpipeline_tests.steps.data_steps import READ, WEEK
 
 BERLIN = ZoneInfo("Europe/Berlin")
 moments = st.datetimes(datetime(1971, 1, 1), datetime(2100, 1, 1))
@@ -82,7 +82,7 @@ def test_a_column_of_another_type_is_refused_by_name() -> None:
 
 
 def test_the_window_is_half_open_and_the_cut_is_its_end() -> None:
-    window = Window.of({**WEEK, "timezone": None})
+    window = Window.of({**WEEK, "timezone": None}, READ)
     tick = timedelta(microseconds=1)
     held = [window.holds(event, event) for event in (window.start - tick, window.start, window.end - tick, window.end)]
     assert held == [False, True, True, False]
@@ -101,4 +101,4 @@ def test_the_window_is_half_open_and_the_cut_is_its_end() -> None:
 )
 def test_a_window_that_is_none_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(PipelineFileError):
-        Window.of({**WEEK, "timezone": None, **changes})
+        Window.of({**WEEK, "timezone": None, **changes}, READ)

@@ -2,10 +2,14 @@
 
 import base64
 import hashlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import ftpipeline
 from ftpipeline.engine.fingerprint import environment_fingerprint
 from ftpipeline.errors import MissingDependencyError
 
@@ -113,3 +117,29 @@ def test_accelerator_python_and_threads_count(monkeypatch: pytest.MonkeyPatch) -
     assert environment_fingerprint([], python="CPython 3.99").digest != base
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert environment_fingerprint([]).digest != base
+
+
+_PROGRAM = """
+import sys
+from pathlib import Path
+from ftpipeline.engine.fingerprint import environment_fingerprint
+print(environment_fingerprint(["reached"], cache=Path(sys.argv[1])).digest)
+"""
+
+
+def _in_a_process(installed: Installation, cache: Path) -> str:
+    path = os.pathsep.join([str(installed.folder), str(Path(ftpipeline.__file__).parents[1])])
+    command, env = [sys.executable, "-c", _PROGRAM, str(cache)], {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_is_kept_between_processes_is_used_until_an_installation_changes(
+    installed: Installation, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    cache = tmp_path_factory.mktemp("cache")
+    before = _in_a_process(installed, cache)
+    (entry,) = cache.glob("*/distributions/*.json")
+    written = entry.stat().st_ino
+    assert (_in_a_process(installed, cache), entry.stat().st_ino) == (before, written)
+    installed.install("beneath", code="rebuilt = True")
+    assert _in_a_process(installed, cache) != before
