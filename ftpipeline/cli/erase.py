@@ -30,6 +30,6 @@ def _show(erasure: Erasure) -> None:
     stdout.print(f"{len(erasure.blobs)} files of {len(erasure.trees)} artifacts are gone ({erasure.freed} bytes)")
     for model in erasure.models:
         stages = ", ".join(f"{entry['name']}@{entry['stage']} ({entry['week']})" for entry in model.registered)
-        stdout.print(f"  {model.step} {model.artifact} was made from them{': ' if stages else ''}{stages}", markup=False)
+        stdout.print(f"  {model.step} {model.artifact} was made from them; {stages or 'not registered'}", markup=False)
     if erasure.models:
         stdout.print("run the weeks concerned again to replace these models")

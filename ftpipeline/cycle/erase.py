@@ -119,16 +119,17 @@ class _Eraser:
         models: dict[Digest, Model] = {}
         rows = 0
         for old in dict.fromkeys(record.output for record in self._store.results.of_step("snapshot")):
+            if self._store.blobs.size(old) is None:
+                continue  # collected, with its text
             with TemporaryDirectory(dir=self._store.home.scratch) as folder:
                 erased = redact(self._files(old, Path(folder)), old, self._keys)
                 if not erased.ids:
                     continue
                 rows += len(erased.ids)
                 snapshots[old] = self._replace(old, Path(folder), erased.facts)
-            self._note(old, erased.changed)
-            for output in self._made_from(old):
-                self._note(output, self._held(output, erased.ids))
-                models |= {output: model for model in self._model(output)}
+            for output in self._made_from(old, erased.ids):
+                models.update((model.artifact, model) for model in self._model(output))
+            self._note(old, erased.changed)  # last: it is where an erasure that died starts again
         self._forget()
         seen = tuple(models.values())
         return Erasure(rows, snapshots, tuple(self._trees), tuple(self._blobs), sum(self._blobs.values()), seen)
@@ -141,8 +142,11 @@ class _Eraser:
             target.write_bytes(self._store.blobs.read_bytes(entry.sha256))
         return folder
 
-    def _entries(self, tree: Digest) -> Iterator[TreeEntry]:
-        return (entry for entry in self._store.trees.entries(tree) if self._store.erased.reason(entry.sha256) is None)
+    def _entries(self, tree: Digest) -> list[TreeEntry]:
+        """Return the files of a tree whose bytes are there."""
+        if self._store.blobs.size(tree) is None:
+            return []
+        return [entry for entry in self._store.trees.entries(tree) if self._store.blobs.size(entry.sha256) is not None]
 
     def _replace(self, old: Digest, folder: Path, facts: Mapping[str, Any]) -> Digest | None:
         """Let the redacted snapshot stand for the keys of the old one, and the old one for none."""
@@ -166,22 +170,28 @@ class _Eraser:
         for pointer in self._store.pointers.ending_at(old):
             self._store.pointers.put(pointer.asset, pointer.partition, pointer.run_id, pointer.attempt, new)
 
-    def _made_from(self, snapshot: Digest) -> list[Digest]:
+    def _made_from(self, snapshot: Digest, ids: frozenset[str]) -> list[Digest]:
+        """Return what was made from the rows of these ids, at any distance, and note the files that hold them."""
         found: dict[Digest, None] = {}
         waiting = [snapshot]
         while waiting:
             for output in self._store.results.dependants(waiting.pop()):
-                if output not in found:
+                if output not in found and self._took_over(output, ids):
                     found[output] = None
                     waiting.append(output)
         return list(found)
 
-    def _held(self, tree: Digest, ids: frozenset[str]) -> list[str]:
-        """Return the files of a derived tree that hold rows of these ids."""
-        if self._store.blobs.size(tree) is None:
-            return []  # collected, with its text
-        tables = [entry for entry in self._entries(tree) if entry.path.endswith(".parquet")]
-        return [entry.path for entry in tables if holds(self._store.blobs.read_bytes(entry.sha256), ids)]
+    def _took_over(self, tree: Digest, ids: frozenset[str]) -> bool:
+        """Tell whether a derived tree may hold, or come from, rows of these ids: its tables say so, where it has any.
+
+        A tree without tables, such as a model, and one that lost a file before, cannot speak for itself.
+        """
+        present = self._entries(tree)
+        tables = [entry for entry in present if entry.path.endswith(".parquet")]
+        held = [entry.path for entry in tables if holds(self._store.blobs.read_bytes(entry.sha256), ids)]
+        self._note(tree, held)
+        is_whole = bool(present) and len(present) == len(self._store.trees.entries(tree))
+        return bool(held) or not tables or not is_whole
 
     def _note(self, tree: Digest, files: list[str]) -> None:
         for entry in self._store.trees.entries(tree) if files else ():

@@ -39,14 +39,14 @@ class Session:
 
     def processes(self) -> dict[int, str]:
         """Return pid and command line of every process that lives."""
-        found = {}
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                state, _, _, session = (*_read(folder / "stat").rpartition(b")")[2].split(), *"????")[:4]
-                if session == str(self.leader.pid).encode() and state != b"Z":
-                    command = _read(folder / "cmdline").replace(b"\0", b" ")
-                    found[int(folder.name)] = command.decode(errors="replace")
-        return found
+        folders = (folder for folder in Path("/proc").iterdir() if folder.name.isdigit())
+        living = [folder for folder in folders if self._lives_here(_read(folder / "stat"))]
+        return {int(folder.name): _read(folder / "cmdline").replace(b"\0", b" ").decode() for folder in living}
+
+    def _lives_here(self, stat: bytes) -> bool:
+        """Tell by the content of /proc/PID/stat; a zombie has ended and waits for its parent to hear of it."""
+        state, _parent, _group, session = (stat.rpartition(b")")[2].split() or [b"Z"] * 4)[:4]
+        return state != b"Z" and int(session) == self.leader.pid
 
     def end(self) -> list[str]:
         """Ask the program to end, wait for the others, and kill and return those that stay."""
@@ -81,7 +81,7 @@ class Deployment:
 
     def call(self, program: str, *arguments: str) -> None:
         """Run a program to its end; it must succeed."""
-        command = [PROGRAMS / program, *arguments]
+        command = [str(PROGRAMS / program), *arguments]
         done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -134,7 +134,7 @@ class _Pool:
     """Bytes that several tables point to; equal texts stand once."""
 
     def __init__(self) -> None:
-        self.bytes = bytearray(b"\0")
+        self.bytes = bytearray(1)
         self._places: dict[bytes, int] = {}
 
     def place(self, character: str, text: str) -> int:

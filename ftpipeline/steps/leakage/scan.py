@@ -157,10 +157,8 @@ def scan(
     """Look for eval rows in training rows from row `first` of `train` on; its row 0 has the number `offset`.
 
     If there are `bins`, only the minima of a MinHash signature make candidates. With `every`, all pairs with enough
-    shingles are noted in `found`; otherwise the best training row of each eval row is, in `state`.
-
-    Returns:
-        The row to go on with when `found` was emptied; `rows` when there is none left.
+    shingles are noted in `found`; otherwise the best training row of each eval row is, in `state`. Return the row to
+    go on with when `found` was emptied, `rows` when there is none left.
     """
     # Arrays are taken out of their tuples once: every access to a field counts a reference, every call copies a tuple.
     unit_bounds, hashes = train.bounds, train.hashes
@@ -169,8 +167,7 @@ def scan(
     begins, lengths, posted, ranks = postings.begins, postings.lengths, postings.rows, postings.ranks
     seen, numbers, windows, values = state.seen, state.held, state.windows, state.values
     slack, checked, counters = state.slack, state.checked, state.counters
-    smallest, signature = np.empty(bins, np.uint64), np.empty(bins, np.uint64)
-    minima = np.empty(bins, np.int32)
+    smallest, signature, minima = np.empty(bins, np.uint64), np.empty(bins, np.uint64), np.empty(bins, np.int32)
     leaving = outgoing(size - 1)
     for i in range(first, rows):
         if every and found.taken[0] + len(slack) > len(found.rows):
@@ -193,8 +190,7 @@ def scan(
                 row = np.int64(posted[k])
                 if ranks[k] > slack[row]:
                     last -= 1
-                    posted[k] = posted[last]
-                    ranks[k] = ranks[last]
+                    posted[k], ranks[k] = posted[last], ranks[last]
                     continue
                 if checked[row] != stamp:
                     checked[row] = stamp
