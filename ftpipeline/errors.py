@@ -26,18 +26,24 @@ class VerdictError(FtpipelineError):
 class CorruptArtifactError(VerdictError):
     """Stored bytes do not have the digest they are stored under, or are missing.
 
+    A step is run again once its output is missing something; altered objects are out of the way after `fsck`.
+
     Attributes:
         digest: the blob or tree that does not verify.
         dependants: digests known to need it.
     """
 
-    def __init__(self, digest: str, problem: str, dependants: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        digest: str,
+        problem: str,
+        dependants: Sequence[str] = (),
+        remedy: str = "run 'ftpipeline fsck', then the week that made it again (or restore it from a backup)",
+    ) -> None:
         self.digest = digest
         self.dependants = tuple(dependants)
         needed = f"; needed by {', '.join(self.dependants)}" if self.dependants else ""
-        super().__init__(
-            f"stored artifact {digest} is {problem}{needed}; restore it from a backup, or run the week that made it"
-        )
+        super().__init__(f"stored artifact {digest} is {problem}{needed}; {remedy}")
 
 
 class QuarantinedError(VerdictError):

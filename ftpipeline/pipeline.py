@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -176,12 +176,16 @@ class Source(Section):
         return self.connection if self.query is None else self.query
 
 
+_Language = Literal["da", "de", "en", "es", "fr", "it", "nl", "no", "pl", "pt", "sv"]
+
+
 class Curate(Section):
     """What is kept of a snapshot."""
 
     human_sources: Annotated[tuple[str, ...], Field(strict=False, min_length=1)] | None = None
     near_duplicates: Annotated[float, Field(gt=0.0, le=1.0)] = 0.8
     normalise_labels: Literal["strip", "nfkc_casefold"] = "strip"
+    languages: Annotated[tuple[_Language, ...], Field(strict=False, min_length=1)] = get_args(_Language)
 
 
 class Leakage(Section):
@@ -223,6 +227,15 @@ class EvalSets(Section):
     task: EvalSet
     regression: EvalSet
     safety: EvalSet
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        """Versions are kept by name, and a leak is reported by the name of its set."""
+        roles: dict[str, str] = {}
+        for role, eval_set in self.by_role().items():
+            if (other := roles.setdefault(eval_set.name, role)) != role:
+                raise ValueError(f"{other} and {role} are both named {eval_set.name!r}; give each set its own name")
+        return self
 
     def by_role(self) -> Mapping[str, EvalSet]:
         """Return the sets by role."""

@@ -10,6 +10,12 @@ from ftpipeline.errors import PipelineFileError
 from ftpipeline_tests.shared import shared
 from ftpipeline_tests.tiny_pipeline import write_pipeline
 
+ONE_SET_TWICE = {
+    "task": {"name": "questions", "version": "v1", "file": "questions.csv"},
+    "regression": {"name": "regression", "version": "v1", "file": "regression.csv"},
+    "safety": {"name": "questions", "version": "v1", "file": "questions.csv"},
+}
+
 
 def test_a_pipeline_file_reads_with_its_labels_and_paths(tmp_path: Path) -> None:
     loaded = pipeline.load(write_pipeline(tmp_path / "pipeline.yaml"))
@@ -38,6 +44,7 @@ def test_a_pipeline_file_reads_with_its_labels_and_paths(tmp_path: Path) -> None
         ({"base_model": {"name": "m", "source": "hub://org/m"}}, "full 40 hexadecimal digits"),
         ({"base_model": {"name": "m", "source": "package://m/x"}}, "pinned by its tree digest"),
         ({"name": "Tickets Router"}, "name: 'Tickets Router'"),
+        ({"eval_sets": ONE_SET_TWICE}, "eval_sets: task and safety are both named 'questions'"),
     ],
 )
 def test_a_fault_is_named_on_one_line(tmp_path: Path, sections: dict[str, Any], said: str) -> None:

@@ -3,8 +3,3 @@
 Nothing is loaded here; `protocol` and `hub` load nothing heavy either, so launchers and whoever binds the ports may
 import them.
 """
-
-import os
-
-# ONNX Runtime's builds send usage events over the network from the moment they are imported, unless this is set.
-os.environ["ORT_DISABLE_TELEMETRY"] = "1"

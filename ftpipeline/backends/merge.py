@@ -8,10 +8,11 @@ from pathlib import Path
 import torch
 from peft import PeftModel
 from torch import Tensor, nn
-from transformers import AutoModelForSequenceClassification, PreTrainedModel
+from transformers import PreTrainedModel
 
 from ftpipeline.backends.adapter_loading import attach
-from ftpipeline.backends.quiet import attaching_quietly, loading_quietly
+from ftpipeline.backends.classifier import load_classifier
+from ftpipeline.backends.quiet import attaching_quietly
 from ftpipeline.errors import ExportCheckError
 
 LOGIT_TOLERANCE = 1e-3
@@ -47,10 +48,12 @@ def merge(base_model: Path, adapter: Path, labels: Sequence[str]) -> MergedModel
     """Load `base_model` as a classifier of `labels` and merge `adapter` into it, in fp32.
 
     Raises:
+        InputError: the base is no model that can classify.
         ExportCheckError: keys or shapes of the adapter do not fit the base, a layer stands in neither of them, a weight
             is not finite, the merge changed nothing, or it changed the answers.
     """
-    base, untrained = _load_base(base_model, labels)
+    base, untrained = load_classifier(base_model, labels, attention="eager")
+    base.eval()
     probe = _probe(base)
     model = attach(base, adapter, untrained)
     with torch.no_grad():
@@ -77,25 +80,6 @@ def logit_difference(change: str, expected: Tensor, actual: Tensor) -> float:
             f"{change} moved the logits by {difference:.3g}, more than {limit:.3g}; train an adapter with sound weights"
         )
     return difference
-
-
-def _load_base(base_model: Path, labels: Sequence[str]) -> tuple[PreTrainedModel, set[str]]:
-    """Return the base classifier and the names of the parameters that its files do not hold."""
-    with loading_quietly():
-        model, loaded = AutoModelForSequenceClassification.from_pretrained(
-            base_model,
-            num_labels=len(labels),
-            id2label=dict(enumerate(labels)),
-            label2id={label: index for index, label in enumerate(labels)},
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=torch.float32,
-            attn_implementation="eager",
-            output_loading_info=True,
-        )
-    model.eval()
-    return model, set(loaded["missing_keys"])
 
 
 def _probe(model: PreTrainedModel) -> dict[str, Tensor]:

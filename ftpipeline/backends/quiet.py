@@ -3,7 +3,7 @@
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from transformers.utils import logging as transformers_logging
 
@@ -33,8 +33,11 @@ def attaching_quietly() -> Iterator[None]:
 
 @contextmanager
 def exporting_quietly() -> Iterator[None]:
-    """Silence torch.onnx: deprecated calls it makes itself, axes that share a name, torchvision not installed."""
-    with _errors_only("torch.onnx"), warnings.catch_warnings():
+    """Silence torch.onnx: deprecated calls it makes itself, axes that share a name, what its optimizer folds."""
+    with ExitStack() as quiet:
+        for name in ("torch.onnx", "onnxscript", "onnx_ir"):
+            quiet.enter_context(_errors_only(name))
+        quiet.enter_context(warnings.catch_warnings())
         warnings.filterwarnings("ignore", message=".*LeafSpec", category=FutureWarning)
         warnings.filterwarnings("ignore", message=".*axis name", category=UserWarning)
         yield

@@ -10,6 +10,7 @@ from ftpipeline.cli.common import fail
 from ftpipeline.cli.demo import demo
 from ftpipeline.cli.detect import detect
 from ftpipeline.cli.erase import erase
+from ftpipeline.cli.leakage import leakage
 from ftpipeline.cli.maintenance import app as quarantine_app
 from ftpipeline.cli.maintenance import fsck, gc
 from ftpipeline.cli.manifests import app as manifest_app
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for verb in (demo, run, lineage, verify, resolve, promote, rollback, detect, fsck, gc, erase, upgrade):
+for verb in (demo, run, lineage, verify, resolve, promote, rollback, leakage, detect, fsck, gc, erase, upgrade):
     app.command(verb.__name__)(verb)
 app.add_typer(registry_app, name="registry")
 app.add_typer(manifest_app, name="manifest")

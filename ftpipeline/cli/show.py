@@ -1,11 +1,10 @@
-"""Progress bars and tables of a run, on stderr and stdout."""
+"""The progress bar and the lines of a run."""
 
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from ftpipeline.cli.common import short, stderr
 from ftpipeline.records import StepResult
@@ -63,14 +62,3 @@ class ProgressBar:
 def step_line(stage: str, result: StepResult) -> str:
     """Return one line of a run: what was done, to what end, how long it took."""
     return f"{stage:<16} {result.action:<9} {short(result.output)}  {result.seconds:7.1f} s"
-
-
-def steps_table(title: str, stages: dict[str, StepResult]) -> Table:
-    """Return a run's stages as a table."""
-    table = Table(title=title, title_justify="left")
-    for column in ("step", "action", "digest"):
-        table.add_column(column)
-    table.add_column("seconds", justify="right")
-    for name, result in stages.items():
-        table.add_row(name, str(result.action), short(result.output), f"{result.seconds:.1f}")
-    return table

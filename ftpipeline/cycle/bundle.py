@@ -4,7 +4,6 @@ A bundle names raw rows and weights by digest only. Law: one lineage and one key
 """
 
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from ftpipeline.cycle.bundle_verify import statement_of, verify_bytes
 from ftpipeline.digest import Digest
 from ftpipeline.errors import EnvironmentProblemError
 from ftpipeline.receipts import SigningKey, sign
-from ftpipeline.store.durable import sync_folder, write_new
+from ftpipeline.store.durable import staged, write_new
 from ftpipeline.store.opened import Store
 
 
@@ -60,14 +59,10 @@ def export_bundle(store: Store, root: Digest, target: Path, key: SigningKey) -> 
 
 
 def _write(target: Path, data: bytes) -> Digest:
-    staged = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        digest, _ = write_new(staged, [data])
-        try:
-            os.replace(staged, target)
-        finally:
-            staged.unlink(missing_ok=True)
-        sync_folder(target.parent)
+        with staged(target) as new:
+            digest, _ = write_new(new, [data])
+            os.replace(new, target)
     except OSError as error:
         raise EnvironmentProblemError(
             f"bundle {str(target)!r} cannot be written ({error.strerror}); name a file in a writable folder"

@@ -94,9 +94,7 @@ def holds(data: bytes, ids: Set[str]) -> bool:
     wanted = pa.array(sorted(ids), pa.string())
     table = parquet.read_table(pa.BufferReader(data))
     columns = [_texts(table[name]) for name in table.column_names if name not in _FREE_TEXT]
-    return any(
-        compute.any(compute.is_in(column, value_set=wanted)).as_py() for column in columns if column is not None
-    )
+    return any(compute.any(compute.is_in(column, value_set=wanted)).as_py() for column in columns if column is not None)
 
 
 def _texts(column: "pyarrow.ChunkedArray") -> "pyarrow.Array | None":

@@ -5,16 +5,14 @@ is taken over after its time to live; nobody waits longer than a stated patience
 than its time to live (a suspended machine) may go on computing beside its successor for a while, but not record.
 """
 
-import os
-import socket
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ftpipeline.digest import Digest, parse
+from ftpipeline.engine.holder import this_process
 from ftpipeline.errors import CorruptArtifactError, DatabaseError, LeaseLostError
 from ftpipeline.records import LineageRecord
 from ftpipeline.store.leases import Lease, Leases
@@ -33,7 +31,7 @@ class Pace:
         patience: after so long a wait for a living holder, the wait is given up.
     """
 
-    ttl: float = 30.0
+    ttl: float = 10.0
     poll: float = 0.25
     patience: float = 24 * 3600.0
 
@@ -61,6 +59,7 @@ def single_flight(
     compute: Callable[[], LineageRecord],
     *,
     is_usable: Callable[[LineageRecord], bool] = lambda record: True,
+    on_refusal: Callable[[str], None] = lambda holder: None,
     pace: Pace = DEFAULT_PACE,
 ) -> Flight:
     """Return the key's result, computed by exactly one of all callers in all processes.
@@ -71,6 +70,7 @@ def single_flight(
         key: the step key; also the name of its lease.
         compute: computes the result, stores its bytes and returns the record of it, unrecorded.
         is_usable: tells whether the bytes of a recorded result are there; if not, it is computed again.
+        on_refusal: called with the holder whenever somebody else has the lease.
         pace: time to live, poll interval and patience.
 
     Raises:
@@ -79,7 +79,7 @@ def single_flight(
         QuarantinedError: the computed output is under quarantine.
         Exception: whatever `compute` raises; the next one who waits then computes for itself.
     """
-    me = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    me = this_process()
     deadline = time.monotonic() + pace.patience
     while True:
         known = results.use(key)
@@ -90,7 +90,9 @@ def single_flight(
             flight = _fly(leases, results, lease, compute, is_usable)
             if flight is not None:
                 return flight
-        elif time.monotonic() >= deadline:
+        elif holder := leases.held().get(key):
+            on_refusal(holder)
+        if time.monotonic() >= deadline:
             raise LeaseLostError(
                 f"step key {key} was held by {leases.held().get(key)} for {pace.patience:g} s; "
                 "see whether that process still works, or end it, and run again"

@@ -18,9 +18,12 @@ from ftpipeline.engine.execute import Execution, execute
 from ftpipeline.engine.flight import DEFAULT_PACE, Pace, single_flight
 from ftpipeline.engine.identity import Identity, identify
 from ftpipeline.engine.key import step_key, typed
+from ftpipeline.engine.waiting import Waiting
 from ftpipeline.errors import CorruptArtifactError
 from ftpipeline.records import Action, Facts, LineageRecord, RunContext, StepKind, StepObserver, StepResult
 from ftpipeline.store.opened import Store
+
+_FROZEN = "it was frozen from a source that moves on: restore its objects from a backup; it is not asked for again"
 
 Check = Callable[[Digest, Facts], None]
 """Looks at a fresh output before it is recorded, and raises to refuse it."""
@@ -87,6 +90,7 @@ class Runner:
             key,
             lambda: self._compute(call, key, identity, run),
             is_usable=lambda record: self._is_whole(call, record),
+            on_refusal=Waiting(self._store.database, self._observer, call.bound.step.name, key),
             pace=self._pace,
         )
         action = Action.EXECUTED if flight.computed else Action.REUSED
@@ -99,14 +103,14 @@ class Runner:
         """Tell whether a result's bytes are there; a source moves on, so what it froze is not asked for again."""
         whole = self._store.trees.is_present(record.output)
         if not whole and call.bound.step.kind is StepKind.SOURCE:
-            raise CorruptArtifactError(record.output, "missing objects and was frozen from a source that moves on")
+            raise CorruptArtifactError(record.output, "missing objects", remedy=_FROZEN)
         return whole
 
     def _refuse_to_refetch(self, call: Call, key: Digest) -> None:
         """A frozen result that was set aside (quarantined, erased, collected) is not asked for again under its key."""
         earlier = self._store.results.of_key(key) if call.bound.step.kind is StepKind.SOURCE else []
         if earlier:
-            raise CorruptArtifactError(earlier[-1].output, "set aside and was frozen from a source that moves on")
+            raise CorruptArtifactError(earlier[-1].output, "set aside", remedy=_FROZEN)
 
     def _compute(self, call: Call, key: Digest, identity: Identity, run: RunContext) -> LineageRecord:
         self._refuse_to_refetch(call, key)

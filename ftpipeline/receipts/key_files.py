@@ -1,12 +1,11 @@
 """Key files: made whole or not at all, and private ones readable by their owner only."""
 
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
 from ftpipeline.errors import EnvironmentProblemError
-from ftpipeline.store.durable import make_folder, publish, sync_folder
+from ftpipeline.store.durable import make_folder, publish, staged
 
 SIZE_LIMIT = 1 << 16
 """Bytes that are read of a key file; far beyond the PEM of any one key."""
@@ -35,17 +34,13 @@ def keep_private(path: Path, data: bytes) -> None:
     Raises:
         EnvironmentProblemError: it cannot be written.
     """
-    staged = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         make_folder(path.parent)
         path.parent.chmod(0o700)
-        try:
-            write_new(staged, data, mode=0o600)
+        with staged(path) as new:
+            write_new(new, data, mode=0o600)
             with suppress(FileExistsError):
-                publish(staged, path)
-        finally:
-            staged.unlink(missing_ok=True)
-        sync_folder(path.parent)
+                publish(new, path)
     except OSError as error:
         raise EnvironmentProblemError(
             f"signing key {str(path)!r} cannot be made ({error.strerror}); make its folder writable"

@@ -1,13 +1,13 @@
 """The half of an Ed25519 key that verifies."""
 
 import os
-import secrets
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ftpipeline.errors import EnvironmentProblemError, InputError
 from ftpipeline.receipts.key_files import SIZE_LIMIT, write_new
+from ftpipeline.store.durable import staged
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -81,12 +81,11 @@ class PublicKey:
         Raises:
             EnvironmentProblemError: it cannot be written.
         """
-        staged = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
-            write_new(staged, self.pem.encode(), mode=0o644)
-            os.replace(staged, path)
+            with staged(path) as new:
+                write_new(new, self.pem.encode(), mode=0o644)
+                os.replace(new, path)
         except OSError as error:
-            staged.unlink(missing_ok=True)
             raise EnvironmentProblemError(
                 f"public key {str(path)!r} cannot be written ({error.strerror}); check the path and its permissions"
             ) from error

@@ -15,6 +15,7 @@ from ftpipeline.records import Facts, step
 from ftpipeline.steps.duplicates import near_duplicates
 from ftpipeline.steps.labels import LabelList, shown
 from ftpipeline.steps.ports import Progress, silent
+from ftpipeline.steps.replies import ALL_LANGUAGES
 from ftpipeline.steps.rows import CuratedRow, SnapshotRow, Variant
 from ftpipeline.steps.tables import RECORD, ROWS, read_record, read_rows, write_record, write_rows
 from ftpipeline.steps.text import clean
@@ -38,7 +39,8 @@ def curate(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, 
         inputs: `snapshot`.
         params: `labels`, the closed list; `human_sources`, the label sources that a person stands behind, or None to
             take every row; `near_duplicates`, least Jaccard similarity; `normalise_labels`, how spellings are compared
-            (see NORMAL_FORMS; "strip" where it is not given).
+            (see NORMAL_FORMS; "strip" where it is not given); `languages`, whose mail phrases are cut (where it is not
+            given, all that are known).
         out: the output tree.
         progress: told about texts cleaned.
 
@@ -53,7 +55,7 @@ def curate(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, 
     funnel.passed("human_verified", verified)
     listed, rejected_labels = _listed(verified, labels)
     funnel.passed("closed_label_list", listed)
-    cleaned, cleaning = _cleaned(listed, progress)
+    cleaned, cleaning = _cleaned(listed, tuple(params.get("languages", ALL_LANGUAGES)), progress)
     funnel.passed("clean_text", cleaned)
     clusters = funnel.passed("exact_duplicates", _same_text(cleaned))
     clusters = funnel.passed("near_duplicates", _alike(clusters, params["near_duplicates"]))
@@ -105,12 +107,14 @@ def _listed(rows: list[SnapshotRow], labels: LabelList) -> tuple[list[SnapshotRo
     return listed, Counter(shown(row.label) for row in rows if labels.match(row.label) is None)
 
 
-def _cleaned(rows: list[SnapshotRow], progress: Progress) -> tuple[list[SnapshotRow], dict[str, int]]:
+def _cleaned(
+    rows: list[SnapshotRow], languages: tuple[str, ...], progress: Progress
+) -> tuple[list[SnapshotRow], dict[str, int]]:
     """Clean every text; a row of which nothing is left is rejected."""
     kept: list[SnapshotRow] = []
     counts = Counter(markup_removed=0, replies_stripped=0, kept_whole=0, quotes_left=0, rejected_as_empty=0)
     for done, row in enumerate(rows, start=1):
-        cleaned = clean(row.text)
+        cleaned = clean(row.text, languages)
         counts.update(cleaned.pii)
         counts["markup_removed"] += cleaned.was_markup
         counts["quotes_left"] += cleaned.quotes_left

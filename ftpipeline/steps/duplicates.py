@@ -85,55 +85,80 @@ class _Collection:
 
 
 def _join_similar(collection: _Collection, clusters: DisjointSets) -> None:
-    """Compare the pairs that share a shingle of their prefixes, unless they are in one cluster by then."""
+    """Compare the pairs that share a shingle of their prefixes, neighbours first, unless they are in one cluster."""
+    import numpy as np
+
+    postings = _postings(collection)
     refused: set[tuple[int, int]] = set()
-    for pairs in _candidates(*_postings(collection)):
-        for one, other in pairs:
+    places = np.arange(len(postings.shingles))
+    for distance in range(1, POSTINGS + 1):
+        places = postings.followed(places, distance)
+        for one, other in postings.pairs(places, distance):
             a, b = collection.texts[one], collection.texts[other]
-            if clusters.find(a) == clusters.find(b) or (one, other) in refused:
+            if (one, other) in refused or clusters.find(a) == clusters.find(b):
                 continue
             if collection.similar(one, other):
                 clusters.join(a, b)
             else:
                 refused.add((one, other))
+        if distance & (distance - 1) == 0:  # now and then: most families are one cluster after their neighbours met
+            roots = np.array([clusters.find(text) for text in collection.texts])
+            places = postings.unsettled(places, roots)
 
 
-def _postings(collection: _Collection) -> "tuple[NDArray[np.uint64], NDArray[np.int64]]":
-    """Return the shingles of all prefixes and the sets that hold them, by shingle and then by set."""
+@dataclass(frozen=True)
+class _Postings:
+    """Shingles that several sets hold in their prefixes, each with one of its sets: by shingle and then by set."""
+
+    shingles: "NDArray[np.uint64]"
+    holders: "NDArray[np.int64]"
+
+    def followed(self, places: "NDArray[np.int64]", distance: int) -> "NDArray[np.int64]":
+        """Return the places at whose distance the same shingle still stands."""
+        places = places[places + distance < len(self.shingles)]
+        still: NDArray[np.int64] = places[self.shingles[places] == self.shingles[places + distance]]
+        return still
+
+    def pairs(self, places: "NDArray[np.int64]", distance: int) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of sets at these places and at the distance from them, each once and in order."""
+        import numpy as np
+
+        pairs = np.unique(np.stack((self.holders[places], self.holders[places + distance])), axis=1)
+        return zip(*pairs.tolist(), strict=True)
+
+    def unsettled(self, places: "NDArray[np.int64]", roots: "NDArray[np.int64]") -> "NDArray[np.int64]":
+        """Return the places of shingles whose sets are not in one cluster yet."""
+        import numpy as np
+
+        if not len(places):
+            return places
+        starts = np.flatnonzero(np.append(True, self.shingles[1:] != self.shingles[:-1]))
+        found = roots[self.holders]
+        is_one = np.minimum.reduceat(found, starts) == np.maximum.reduceat(found, starts)
+        left: NDArray[np.int64] = places[~is_one[np.searchsorted(starts, places, "right") - 1]]
+        return left
+
+
+def _postings(collection: _Collection) -> _Postings:
     import numpy as np
 
     counts = np.zeros(_COUNTERS, np.int64)
     for members in collection.sets:
-        np.add.at(counts, members & np.uint64(_COUNTERS - 1), 1)
+        counts[members & np.uint64(_COUNTERS - 1)] += 1
     prefixes = [_prefix(members, counts, collection.threshold) for members in collection.sets]
     shingles = np.concatenate(prefixes)
     holders = np.repeat(np.arange(len(prefixes)), [len(prefix) for prefix in prefixes])
     order = np.argsort(shingles, kind="stable")
-    return shingles[order], holders[order]
+    shingles, holders = shingles[order], holders[order]
+    with_next = np.append(shingles[1:] == shingles[:-1], False)
+    shared = with_next | np.append(False, with_next[:-1])
+    return _Postings(shingles[shared], holders[shared])
 
 
-def _prefix(
-    members: "NDArray[np.uint64]", counts: "NDArray[np.int64]", threshold: Fraction
-) -> "NDArray[np.uint64]":
+def _prefix(members: "NDArray[np.uint64]", counts: "NDArray[np.int64]", threshold: Fraction) -> "NDArray[np.uint64]":
     """Return the rarest shingles, so many that two similar sets cannot differ in all of them."""
     import numpy as np
 
     size = len(members) - math.ceil(threshold * len(members)) + 1
     rarest_first = np.argsort(counts[members & np.uint64(_COUNTERS - 1)], kind="stable")
     return members[rarest_first[:size]]
-
-
-def _candidates(
-    shingles: "NDArray[np.uint64]", holders: "NDArray[np.int64]"
-) -> Iterator[list[tuple[int, int]]]:
-    """Yield pairs that share a shingle, neighbours first: in a family they are joined, and the rest is passed over."""
-    import numpy as np
-
-    places = np.arange(len(shingles) - 1)
-    for distance in range(1, POSTINGS + 1):
-        places = places[places + distance < len(shingles)]
-        places = places[shingles[places] == shingles[places + distance]]
-        if not len(places):
-            return
-        pairs = np.unique(np.stack((holders[places], holders[places + distance])), axis=1)
-        yield list(zip(*pairs.tolist(), strict=True))

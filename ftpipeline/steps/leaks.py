@@ -66,16 +66,19 @@ class LeakFinder:
 
 
 def summary(leaks: Sequence[Leak], rows_checked: int) -> dict[str, Any]:
-    """Return what one eval set's leaks come to; a row that gives away several eval rows counts once."""
+    """Return what one eval set's leaks come to; a row counts once, under the first of the rules that it breaks."""
     behind = {leak.train_id: len(leak.members) for leak in leaks}
     sides = Counter({leak.train_id: leak.split for leak in leaks}.values())
-    equal = {leak.train_id for leak in leaks if leak.rule == EQUAL}
+    first: dict[str, int] = {}
+    for leak in leaks:
+        place = RULES.index(leak.rule)
+        first[leak.train_id] = min(place, first.get(leak.train_id, place))
+    rules = Counter(RULES[place] for place in first.values())
     return {
         "rows_checked": rows_checked,
         "leaked_eval_rows": len({leak.eval_row for leak in leaks}),
         "leaked": sides[TRAIN],
         "leaked_from_validation": sides[VALIDATION],
         "leaked_tickets": sum(behind.values()),
-        "by_equal": len(equal),
-        "by_containment": len(behind) - len(equal),
+        **{f"by_{rule}": rules[rule] for rule in RULES},
     }

@@ -14,6 +14,11 @@ _EMAIL = re.compile(r"(?<![\w.+%'-])[\w.+%'-]++@(?:[\w-]++\.)+[^\W\d_]{2,}(?:[.+
 
 _CARD = re.compile(r"(?<!\w)(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{4}|\d{4}([ -]?)\d{6}\2\d{5}|\d{13,19})(?!\w)", re.ASCII)
 
+# What issuers of payment cards give out (ISO 7812), by first digits and length.
+_ISSUER = re.compile(
+    r"4(?:\d{12}|\d{15}|\d{18})|(?:5[1-5]|2[2-7])\d{14}|3[47]\d{13}|3[0689]\d{12}|6\d{15,18}", re.ASCII
+)
+
 # Lengths of account numbers by country (ISO 13616); without them a trailing word could not be told from the number.
 _IBAN_LENGTHS = {
     "AD": 24, "AE": 23, "AT": 20, "BE": 16, "BG": 22, "CH": 21, "CY": 28, "CZ": 24, "DE": 22, "DK": 18, "EE": 20,
@@ -35,6 +40,7 @@ _MARKED_PHONE = re.compile(
     r"""(?<!\w)(?<!\[PHONE\])(?:
       \+[1-9](?:[ ()./-]{0,2}\d){7,14}               # +44 20 7946 0018
     | \([2-9]\d\d\)[ -]?[2-9]\d\d[ -]\d{4}           # (415) 555-0133
+    | \(0\)[ ]?[1-9]\d{1,3}[ /-]?\d{3,4}(?:[ -]?\d{3,5})?   # (0)171-5550155
     )(?!\w)""",
     re.VERBOSE | re.ASCII,
 )
@@ -43,8 +49,9 @@ _PLAIN_PHONE = re.compile(
     r"""(?:
       (?:1[ .-])?[2-9]\d\d([.-])[2-9]\d\d\1\d{4}     # 312-555-0155
     | 00[1-9]\d?[ ]\d{1,4}(?:[ -]?\d){5,10}          # 0044 20 7946 0018
+    | 0[1-9](?P<pair>[ .-])\d\d(?:(?P=pair)\d\d){3}      # 01 99 00 43 21
     | 0[1-9]\d{1,3}[ /-]\d{3,4}(?:[ -]?\d{3,5})?     # 030/901820, 0171 1234567
-    )(?!\w)([ ./-]?)""",
+    )(?!\w)(?P<after>[ ./-]?)""",
     re.VERBOSE | re.ASCII,
 )
 
@@ -79,16 +86,17 @@ def _plain_phones_replaced(text: str) -> tuple[str, int]:
     for run in _DIGIT_RUN.finditer(text):
         position = run.start()
         while phone := _PLAIN_PHONE.match(text, position, run.end()):
-            pieces += text[written:position], "[PHONE]", phone[2]
+            pieces += text[written:position], "[PHONE]", phone["after"]
             written = position = phone.end()
             found += 1
     return "".join([*pieces, text[written:]]), found
 
 
 def _luhn(text: str) -> bool:
-    digits = [int(digit) for digit in re.sub(r"[ -]", "", text)]
-    if digits[0] not in range(2, 7):  # issuers of payment cards; an order number may pass the checksum by chance
+    number = re.sub(r"[ -]", "", text)
+    if not _ISSUER.fullmatch(number):  # one in ten order numbers passes the checksum by chance
         return False
+    digits = [int(digit) for digit in number]
     doubled = (sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 

@@ -6,30 +6,46 @@ against the whole text: where too little of it would be left (a message inside i
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+
+from ftpipeline.errors import PipelineFileError
+from ftpipeline.steps.mail_phrases import LANGUAGES
 
 MIN_SHARE = 0.1
 """Share of the visible characters that must be left, or nothing is cut."""
 
 _SIGN_OFF_LINES, _SIGN_OFF_WIDTH = 6, 60  # a sign-off with its name, company and numbers is at most this large
 
-_DEVICE = re.compile(
-    r"(?:Sent from my|Get Outlook for|Von meinem|Envoyé de mon|Enviado desde mi|Inviato da|Verstuurd vanaf mijn)"
-    r"\b.{0,40}"
-)
 _SEPARATOR = re.compile(r"--|_{8,}|-{2,} ?[^\W\d_][^-]{3,40}-{2,}")  # "-- ", Outlook's rule, "--- Original Message ---"
-_ATTRIBUTION = re.compile(
-    r"(?:on|am|le|el|il|op|den|w dniu|em)\b.{5,200}"
-    r"\b(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef|skrev|napisał|napisała|escreveu)\b.{0,60}:",
-    re.IGNORECASE,
-)
-_FROM = re.compile(r"(?:from|von|de|da|fra|från|van|od) ?: ?\S.*", re.IGNORECASE)
 _HEADER = re.compile(r"[^\W\d_][\w -]{1,15}: ?\S?.*")
-_SIGN_OFF = re.compile(
-    r"(?:(?:kind|best|warm|many) )?(?:regards|wishes)|(?:many )?thanks|thank you|cheers|sincerely|yours(?: \w+)?"
-    r"|mfg|(?:mit )?(?:freundlichen|viele|beste|liebe) grüßen?|cordialement|saludos|cordiali saluti"
-    r"|met vriendelijke groet",
-    re.IGNORECASE,
-)
+
+ALL_LANGUAGES = tuple(LANGUAGES)
+
+
+@dataclass(frozen=True)
+class _Marks:
+    """What shows, in the declared languages, that the message is over."""
+
+    device: re.Pattern[str]
+    attribution: re.Pattern[str]
+    sender: re.Pattern[str]
+    sign_off: re.Pattern[str]
+
+
+@lru_cache
+def _marks(languages: tuple[str, ...]) -> _Marks:
+    for name in languages:
+        if name not in LANGUAGES:
+            raise PipelineFileError(f"curate.languages holds {name!r}; use some of {', '.join(LANGUAGES)}")
+    said = [LANGUAGES[name] for name in languages]
+    opens, wrote = "|".join(one.opens for one in said), "|".join(one.wrote for one in said)
+    sender, sign_off = "|".join(one.sender for one in said), "|".join(one.sign_off for one in said)
+    return _Marks(
+        re.compile(rf"(?:{'|'.join(one.device for one in said)})\b.{{0,40}}"),
+        re.compile(rf"(?:{opens})\b.{{5,200}}\b(?:{wrote})\b.{{0,60}}:", re.IGNORECASE),
+        re.compile(rf"(?:{sender}) ?: ?\S.*", re.IGNORECASE),
+        re.compile(sign_off, re.IGNORECASE),
+    )
 
 
 @dataclass(frozen=True)
@@ -47,12 +63,21 @@ class Reply:
     kept_whole: bool
 
 
-def strip_reply(text: str) -> Reply:
-    """Cut quoted replies and the signature off a normalised text."""
+def strip_reply(text: str, languages: tuple[str, ...] = ALL_LANGUAGES) -> Reply:
+    """Cut quoted replies and the signature off a normalised text.
+
+    Args:
+        text: the text.
+        languages: codes of the languages whose phrases count, at least one; separators and `>` count in all of them.
+
+    Raises:
+        PipelineFileError: a language is not known.
+    """
+    marks = _marks(languages)
     lines = text.split("\n")
-    if all(_DEVICE.fullmatch(line) for line in lines if line):
+    if all(marks.device.fullmatch(line) for line in lines if line):
         return Reply("", stripped=bool(text), kept_whole=False)
-    left = _stripped(lines)
+    left = _stripped(lines, marks)
     if left == lines:
         return Reply(text, stripped=False, kept_whole=False)
     if _visible(left) < MIN_SHARE * _visible(lines):
@@ -64,45 +89,45 @@ def _visible(lines: list[str]) -> int:
     return sum(len("".join(line.split())) for line in lines)
 
 
-def _stripped(lines: list[str]) -> list[str]:
+def _stripped(lines: list[str], marks: _Marks) -> list[str]:
     """Cut until nothing more can be cut."""
-    while (shorter := _before_sign_off(_before_mark(_unquoted(lines)))) != lines:
+    while (shorter := _before_sign_off(_before_mark(_unquoted(lines, marks), marks), marks)) != lines:
         lines = shorter
     return lines
 
 
-def _unquoted(lines: list[str]) -> list[str]:
+def _unquoted(lines: list[str], marks: _Marks) -> list[str]:
     """Drop `>` lines and the attribution right above them; an answer below the quote stays."""
     kept: list[str] = []
     for line in lines:
         if not line.startswith(">"):
             if line or (kept and kept[-1]):  # what stood around the quote leaves one empty line
                 kept.append(line)
-        elif kept and _ATTRIBUTION.fullmatch(kept[-1]):
+        elif kept and marks.attribution.fullmatch(kept[-1]):
             kept.pop()
     return kept
 
 
-def _before_mark(lines: list[str]) -> list[str]:
+def _before_mark(lines: list[str], marks: _Marks) -> list[str]:
     """Keep what stands above the first line that starts a signature or an old mail."""
     for index in range(len(lines)):
-        if _is_mark(lines, index):
+        if _is_mark(lines, index, marks):
             return _without_empty_end(lines[:index])
     return _without_empty_end(lines)
 
 
-def _is_mark(lines: list[str], index: int) -> bool:
+def _is_mark(lines: list[str], index: int, marks: _Marks) -> bool:
     line = lines[index]
-    if _SEPARATOR.fullmatch(line) or _DEVICE.fullmatch(line) or _ATTRIBUTION.fullmatch(line):
+    if _SEPARATOR.fullmatch(line) or marks.device.fullmatch(line) or marks.attribution.fullmatch(line):
         return True
     following = lines[index + 1 : index + 3]
-    return bool(_FROM.fullmatch(line)) and len(following) == 2 and all(map(_HEADER.fullmatch, following))
+    return bool(marks.sender.fullmatch(line)) and len(following) == 2 and all(map(_HEADER.fullmatch, following))
 
 
-def _before_sign_off(lines: list[str]) -> list[str]:
+def _before_sign_off(lines: list[str], marks: _Marks) -> list[str]:
     for index in range(max(0, len(lines) - _SIGN_OFF_LINES), len(lines)):
         short = all(len(line) <= _SIGN_OFF_WIDTH for line in lines[index:])
-        if short and _SIGN_OFF.fullmatch(lines[index].rstrip(",.!")):
+        if short and marks.sign_off.fullmatch(lines[index].rstrip(",.!")):
             return _without_empty_end(lines[:index])
     return lines
 

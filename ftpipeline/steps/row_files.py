@@ -124,4 +124,5 @@ def _as_table(records: Sequence[Mapping[str, str | None]], names: Sequence[str],
 def _require(names: Sequence[str], found: Sequence[str], path: Path) -> None:
     for name in names:
         if name not in found:
-            raise SourceError(f"source file {path.name} has no column {name!r}; it has {', '.join(found)}")
+            others = f" (it has {', '.join(found)})" if found else ""
+            raise SourceError(f"source file {path.name} has no column {name!r}{others}; correct source.columns")

@@ -101,7 +101,7 @@ class Leak:
         split: the split that the curated row was assigned to, and is dropped from.
         train_id: id of the curated row.
         score: share of the eval row found in it, in (0, 1].
-        rule: `equal` or `containment`.
+        rule: `equal`, `containment`, `short` or `characters`, as the leakage check names them.
         members: the source rows behind the curated row.
     """
 

@@ -74,9 +74,7 @@ def snapshot(
     return _facts(record, intake)
 
 
-def read_source(
-    source: Source, params: Mapping[str, Any], window: Window, erased: ErasedKeys | None = None
-) -> Intake:
+def read_source(source: Source, params: Mapping[str, Any], window: Window, erased: ErasedKeys | None = None) -> Intake:
     """Read a source and decide for every row of it.
 
     Args:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ftpipeline.steps.markup import to_text
 from ftpipeline.steps.pii import scrub
-from ftpipeline.steps.replies import strip_reply
+from ftpipeline.steps.replies import ALL_LANGUAGES, strip_reply
 
 # Zero-width space, word joiner, byte order mark, soft hyphen and direction marks carry no text. The joiners U+200C and
 # U+200D stay: Persian and Indic spelling and composed emoji need them.
@@ -46,7 +46,7 @@ class Cleaned:
     quotes_left: bool = False
 
 
-def clean(text: str) -> Cleaned:
+def clean(text: str, languages: tuple[str, ...] = ALL_LANGUAGES) -> Cleaned:
     """Remove markup, normalise, replace personal data by placeholders, and cut off quoted replies and the signature.
 
     Personal data goes before the cut: the decision to cut counts visible characters, which placeholders change. What is
@@ -57,7 +57,7 @@ def clean(text: str) -> Cleaned:
     while True:
         plain = to_text(text)
         scrubbed, found = scrub(normalise(plain.text))
-        reply = strip_reply(scrubbed)
+        reply = strip_reply(scrubbed, languages)
         pii += found
         was_markup |= plain.was_markup
         stripped |= reply.stripped

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,20 @@ def write_new(path: Path, chunks: Iterable[bytes]) -> tuple[Digest, int]:
         path.unlink()
         raise
     return Digest(f"sha256:{hasher.hexdigest()}"), size
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """Yield a new name beside `path`, to be written and then given that name; it is gone afterwards.
+
+    What the caller published is known to the disk at the end.
+    """
+    name = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        yield name
+    finally:
+        name.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def link(source: Path, target: Path) -> bool:

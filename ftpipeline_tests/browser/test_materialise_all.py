@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from ftpipeline_tests.orchestration.location import LEARNING
-from ftpipeline_tests.orchestration.servers import LOCATION, WebServer, deployment, needs_proc, web_server
+from ftpipeline_tests.orchestration.servers import LOCATION, WebServer, dagster_dev, deployment, needs_proc
 from ftpipeline_tests.tiny_pipeline import WEEK, build_tiny_pipeline
 
 pytestmark = [pytest.mark.browser, needs_proc, pytest.mark.timeout(600)]
@@ -20,7 +20,7 @@ _RUN_MS = 240_000
 def ui(tmp_path: Path) -> Iterator[WebServer]:
     """`dagster dev` on a tiny pipeline."""
     pipeline_file = build_tiny_pipeline(tmp_path / "pipeline", train=LEARNING)
-    with web_server(deployment(tmp_path, pipeline_file), "dagster", "dev") as server:
+    with dagster_dev(deployment(tmp_path, pipeline_file)) as server:
         yield server
 
 

@@ -21,8 +21,9 @@ from ftpipeline.records import Action, RunContext
 from ftpipeline.steps.rows import CuratedRow, Reject, SnapshotRow
 from ftpipeline.steps.snapshot import REJECTS
 from ftpipeline.steps.tables import ROWS, read_rows
-from ftpipeline_tests.cycle.bundle_steps import train
-from ftpipeline_tests.cycle.bundle_world import Silent
+from ftpipeline.store.home import Home
+from ftpipeline_tests.cycle.bundle_world import Silent, bundle_of, new_key
+from ftpipeline_tests.cycle.model_step import train
 from ftpipeline_tests.tiny_pipeline import NEXT_WEEK, WEEK, build_tiny_pipeline
 
 KEY = "customer_id=c3"
@@ -45,7 +46,7 @@ class World:
             inputs = {before: self.made[week, before] for before in BY_NAME[name].after}
             result = run_stage(self.cycle, BY_NAME[name], run, inputs)
             self.made[week, name], actions[name] = result.output, result.action
-        model = self.cycle.run(Call(BoundStep(train), {"snapshot": self.made[week, "split"]}, {"week": week}), run)
+        model = self.cycle.run(Call(BoundStep(train), {"split": self.made[week, "split"]}, {"week": week}), run)
         self.made[week, "train"] = model.output
         self.cycle.store.pointers.put("tiny/snapshot", week, run_id, 0, self.made[week, "snapshot"])
         return actions["snapshot"]
@@ -66,9 +67,9 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, home: object) -> Iterator[World]:
+def world(tmp_path: Path, home: Home) -> Iterator[World]:
     pipeline = load(build_tiny_pipeline(tmp_path / "tiny"))
-    with closing(home.open()) as store:  # type: ignore[attr-defined]
+    with closing(home.open()) as store:
         yield World(Cycle(pipeline, store, Silent(), bindings.SUBPROCESS_LAUNCHER), tmp_path)
 
 
@@ -92,6 +93,7 @@ def test_an_erasure_end_to_end(world: World) -> None:
     with pytest.raises(CorruptArtifactError, match="erased on purpose \\(request 7\\)"):
         world.rows(WEEK)
     assert audit.walk(store, old[WEEK, "train"]) == lineage
+    assert bundle_of(store, old[WEEK, "train"], new_key())  # a bundle is verified before it is handed out
     assert maintenance.fsck(store).problems == ()
 
     assert world.run(WEEK, "run-2") is Action.REUSED

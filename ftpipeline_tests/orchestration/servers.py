@@ -157,17 +157,11 @@ class WebServer:
 
 
 @contextmanager
-def web_server(deployment: Deployment, program: str = "dagster-webserver", *arguments: str) -> Iterator[WebServer]:
-    """Keep a program running that serves the UI, and wait until it does.
-
-    Args:
-        deployment: what it serves.
-        program: name of the program.
-        arguments: what comes before its address.
-    """
+def dagster_dev(deployment: Deployment) -> Iterator[WebServer]:
+    """Keep web server and daemon running, and wait until the UI is served."""
     port = free_port()
     address = ("-h", _HOST, "-p", str(port), "-w", "workspace.yaml")
-    with deployment.running(program, *arguments, *address) as session:
+    with deployment.running("dagster", "dev", *address) as session:
         url = f"http://{_HOST}:{port}"
         wait_for(lambda: _is_up(url, session.leader), 120, f"answer from {url}")
         yield WebServer(url, session)

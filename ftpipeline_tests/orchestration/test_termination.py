@@ -5,7 +5,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from ftpipeline_tests.orchestration.servers import Deployment, Session, deployment, needs_proc, wait_for, web_server
+from ftpipeline_tests.orchestration.servers import Deployment, Session, dagster_dev, deployment, needs_proc, wait_for
 from ftpipeline_tests.tiny_pipeline import WEEK, build_tiny_pipeline
 
 pytestmark = [pytest.mark.slow, needs_proc, pytest.mark.timeout(420)]
@@ -20,7 +20,7 @@ def long_training(tmp_path: Path, dagster_home: Path) -> Deployment:
 
 
 def test_terminating_a_run_ends_the_worker_that_trains(long_training: Deployment) -> None:
-    with web_server(long_training, "dagster", "dev") as server, dg.DagsterInstance.get() as instance:
+    with dagster_dev(long_training) as server, dg.DagsterInstance.get() as instance:
         run_id = server.launch("tiny_job", WEEK)
         wait_for(lambda: trains(instance, run_id), 180, "progress of the training")
         assert workers(server.session)

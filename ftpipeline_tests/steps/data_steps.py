@@ -54,7 +54,15 @@ def csv_database(path: Path, file: Path, created_at: str = "created_at") -> Duck
 def take_snapshot(source: Source, out: Path, query: str = "SELECT * FROM tickets", **changes: Any) -> Facts:
     """Run the snapshot step; `changes` replace parameters, and `columns` single columns."""
     columns = COLUMNS | changes.pop("columns", {})
-    params = {"query": query, "parameters": {}, "timezone": None, "max_reject_rate": 1.0, **WEEK, **changes, "columns": columns}
+    params = {
+        "query": query,
+        "parameters": {},
+        "timezone": None,
+        "max_reject_rate": 1.0,
+        **WEEK,
+        **changes,
+        "columns": columns,
+    }
     out.mkdir()
     return snapshot({}, params, out, source=source, clock=lambda: READ)
 

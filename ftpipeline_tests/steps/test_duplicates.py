@@ -1,6 +1,7 @@
 """Near duplicates are exactly the connected pairs of similar texts."""
 
-from itertools import combinations
+import json
+from itertools import combinations, permutations
 from typing import Any
 
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from ftpipeline.steps.duplicates import POSTINGS, near_duplicates
 from ftpipeline.steps.groups import DisjointSets
 from ftpipeline.steps.text import words
+from ftpipeline_tests.shared import shared
 
 # Few words, so that texts overlap; fewer texts than postings, so that none is capped.
 texts = st.lists(st.lists(st.sampled_from("abcd"), max_size=9).map(" ".join), max_size=12)
@@ -60,3 +62,10 @@ def test_a_chain_of_similar_texts_is_one_cluster_in_any_order() -> None:
 def test_a_family_of_templates_larger_than_the_postings_is_one_cluster() -> None:
     template = " ".join(f"w{n}" for n in range(60))
     assert len(near_duplicates([f"{template} order {n}" for n in range(4 * POSTINGS)], 0.8)) == 1
+
+
+def test_the_shared_chain_is_one_cluster_at_its_threshold() -> None:
+    lines = shared("cases", "b", "dedupe_order.jsonl").read_bytes().splitlines()
+    chained = [json.loads(line)["text"] for line in lines]
+    for order in permutations(chained):
+        assert near_duplicates(order, 0.6) == [[0, 1, 2]]

@@ -116,7 +116,10 @@ def test_rejects_show_the_start_of_a_text_without_personal_data(tmp_path: Path) 
     rows = [ticket("T1"), *(ticket("T2", text=text) for text in texts)]
     take_snapshot(database(tmp_path / "t.duckdb", values(*rows)), tmp_path / "out")
     refused = read_rows(tmp_path / "out" / REJECTS, Reject)
-    assert [(reject.text_length, reject.line, reject.row) for reject in refused] == [(20, None, None), (222, None, None)]
+    assert [(reject.text_length, reject.line, reject.row) for reject in refused] == [
+        (20, None, None),
+        (222, None, None),
+    ]
     assert refused[0].excerpt == "write to [EMAIL]"
     assert refused[1].excerpt == ("call [PHONE] " + "and so on " * 20)[:80]
     assert refused[0].groups == ("customer_id=C1",)

@@ -127,7 +127,17 @@ def test_the_source_rows_behind_a_leak_are_named_and_counted(tmp_path: Path) -> 
         "leaked_tickets": 3,
         "by_equal": 1,
         "by_containment": 0,
+        "by_short": 0,
+        "by_characters": 0,
     }
+
+
+def test_a_leak_is_counted_under_the_rule_that_found_it(tmp_path: Path) -> None:
+    rows = [curated_row(f"T{n}", distinct(n)) for n in range(8)]
+    rows[2] = curated_row("T2", "once more: the parcel came back to us today, said the carrier")
+    _, facts = run_split(rows, tmp_path, {"task": ["parcel came back to us", distinct(5)]})
+    found = {name: count for name, count in facts["leaks"][0].items() if name.startswith("by_")}
+    assert found == {"by_equal": 1, "by_containment": 0, "by_short": 1, "by_characters": 0}
 
 
 def test_the_policy_fail_refuses_and_names_the_counts(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ftpipeline.errors import PipelineFileError
+from ftpipeline.steps.mail_phrases import LANGUAGES
 from ftpipeline.steps.replies import MIN_SHARE, strip_reply
 from ftpipeline.steps.text import clean, normalise, words
 from ftpipeline_tests.shared import shared
@@ -128,3 +130,18 @@ def test_a_message_inside_its_own_quote_is_kept_whole() -> None:
     cleaned = clean("> the whole message stands in the quote\n> and must survive\nok")
     assert cleaned.text.startswith("> the whole message")
     assert (cleaned.kept_whole, cleaned.stripped) == (True, False)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_declared_language_cuts_its_own_quotes_and_the_others_stay(language: str) -> None:
+    phrases = LANGUAGES[language]
+    opens, wrote = phrases.opens.split("|")[0], phrases.wrote.split("|")[0].rstrip("?")
+    text = f"A message of some length.\n{opens} 5.10.2026 Mira Lund {wrote}:\nwhat was said"
+    assert clean(text, (language,)).text == "A message of some length."
+    other = "pl" if language != "pl" else "en"
+    assert clean(text, (other,)).text == text
+
+
+def test_an_unknown_language_is_refused() -> None:
+    with pytest.raises(PipelineFileError, match="holds 'xx'; use some of da, de"):
+        clean("hello", ("xx",))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from ftpipeline.engine.fingerprint.disk import Disk
 from ftpipeline.engine.fingerprint.modules import Located
 
-EVERYTHING = "\0"
+EVERYTHING = "\0every data file of the package\0"
 """Stands among the literals for every data file of a package; no file name can hold it."""
 
 _NOT_DATA = (".py", ".pyc", ".pyi", ".so", ".pyd")

@@ -137,7 +137,8 @@ def place_of(top: str) -> list[str | None]:
     spec = _spec_of(top)
     if spec is None:
         return [None]
-    return [spec.origin if spec.has_location else None, *(spec.submodule_search_locations or ())]
+    origin = os.fspath(spec.origin) if spec.has_location and spec.origin else None
+    return [origin, *map(os.fspath, spec.submodule_search_locations or ())]  # a loaded module may hold paths
 
 
 def _spec_of(top: str) -> ModuleSpec | None:

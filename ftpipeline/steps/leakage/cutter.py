@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from ftpipeline.errors import SourceError
 from ftpipeline.steps.leakage.forms import folded_forms, lower_forms, plain_forms
 from ftpipeline.steps.leakage.layout import FOLDS_OTHERWISE, MALFORMED, NEEDS_PYTHON, SPACELESS, Forms, Texts, Units
-from ftpipeline.steps.leakage.texts import chunks, from_strings, selected, text_at
+from ftpipeline.steps.leakage.texts import chunks, from_strings, text_at
 from ftpipeline.steps.text import words
 
 if TYPE_CHECKING:
@@ -35,8 +35,11 @@ class Cutter:
         Raises:
             SourceError: a text is not UTF-8.
         """
-        units = self._cut("lowered", texts, first, last, lower_forms())
-        flags = units.flags[: last - first]
+        import numpy as np
+
+        rows = np.arange(first, last)
+        units = self._cut("lowered", texts, rows, lower_forms())
+        flags = units.flags[: len(rows)]
         if not (flags & NEEDS_PYTHON).any():
             return units
         strings = [text_at(texts, row) for row in range(first, last)]
@@ -44,8 +47,8 @@ class Cutter:
             [text.lower() if flag & NEEDS_PYTHON else text for text, flag in zip(strings, flags, strict=True)]
         )
         known = flags & (FOLDS_OTHERWISE | SPACELESS)
-        units = self._cut("lowered", lowered, 0, last - first, lower_forms())
-        units.flags[: last - first] |= known
+        units = self._cut("lowered", lowered, rows - first, lower_forms())
+        units.flags[: len(rows)] |= known
         return units
 
     def folded(self, texts: Texts, rows: "Array") -> list[tuple["Array", Units]]:
@@ -55,14 +58,13 @@ class Cutter:
         """
         import numpy as np
 
-        chosen = selected(texts, rows)
-        units = self._cut("folded", chosen, 0, len(rows), folded_forms())
-        undecided = np.flatnonzero(units.flags[: len(rows)] & NEEDS_PYTHON)
+        units = self._cut("folded", texts, rows, folded_forms())
+        undecided = rows[units.flags[: len(rows)] & NEEDS_PYTHON != 0]
         if not len(undecided):
             return [(rows, units)]
-        strings = [" ".join(words(text_at(chosen, int(row)))) for row in undecided]
-        rest = self._cut("plain", from_strings(strings), 0, len(undecided), plain_forms())
-        return [(rows, units), (rows[undecided], rest)]
+        strings = [" ".join(words(text_at(texts, row))) for row in undecided.tolist()]
+        rest = self._cut("plain", from_strings(strings), np.arange(len(strings)), plain_forms())
+        return [(rows, units), (undecided, rest)]
 
     def characters(self, tokens: Units, rows: int) -> Units:
         """Return the tokens of rows with a script without blanks as characters; other rows have no unit."""
@@ -89,16 +91,16 @@ class Cutter:
         owners = [rows for rows, _ in parts]
         return np.concatenate([np.empty(0, np.int64), *owners]), joined([units for _, units in parts])
 
-    def _cut(self, name: str, texts: Texts, first: int, last: int, forms: Forms) -> Units:
+    def _cut(self, name: str, texts: Texts, rows: "Array", forms: Forms) -> Units:
         from ftpipeline.steps.leakage.tokens import tokenise
 
-        size = int(texts.offsets[last] - texts.offsets[first])
+        size = int((texts.offsets[rows + 1] - texts.offsets[rows]).sum())
         growth = _FOLDED_GROWTH if name == "folded" else _LOWERED_GROWTH
-        units = self._room(name, last - first, size, growth)
-        tokenise(texts, first, last, forms, units, self._seed)
-        malformed = (units.flags[: last - first] & MALFORMED).nonzero()[0]
+        units = self._room(name, len(rows), size, growth)
+        tokenise(texts, rows, forms, units, self._seed)
+        malformed = rows[units.flags[: len(rows)] & MALFORMED != 0]
         if len(malformed):
-            raise SourceError(f"row {first + malformed[0]} is not UTF-8; write the file again in UTF-8")
+            raise SourceError(f"row {malformed[0]} is not UTF-8; write the file again in UTF-8")
         return units
 
     def _room(self, name: str, rows: int, size: int, growth: int) -> Units:

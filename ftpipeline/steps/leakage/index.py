@@ -102,7 +102,7 @@ def number_shingles(evals: Units, size: "Int", shingles: Shingles, frequency: "A
     Returns:
         How many distinct shingles there are, -1 if two of them share a hash.
     """
-    slots, bloom, keys, origins = shingles.slots, shingles.bloom, shingles.keys, shingles.origins
+    slots, keys, origins = shingles.slots, shingles.keys, shingles.origins
     hashes, bounds = evals.hashes, evals.bounds
     leaving = outgoing(size)
     latest = np.full(len(frequency), -1, np.int64)
@@ -119,8 +119,6 @@ def number_shingles(evals: Units, size: "Int", shingles: Shingles, frequency: "A
             origin = i - size + 1
             number = _add(value, total, slots, keys)
             if number == total:
-                word, bits = _bloom_place(value, bloom)
-                bloom[word] |= bits
                 origins[total] = origin
                 total += 1
             elif not same_units(evals, origins[number], evals, origin, size):
@@ -132,6 +130,15 @@ def number_shingles(evals: Units, size: "Int", shingles: Shingles, frequency: "A
                 members += 1
         shingles.bounds[row + 1] = members
     return total
+
+
+@kernel
+def enter_keys(keys: "Array", slots: "Array", bloom: "Array") -> None:
+    """Fill an empty table and an empty filter; a scan is the faster the smaller they are."""
+    for number in range(len(keys)):
+        _add(keys[number], number, slots, keys)
+        word, bits = _bloom_place(keys[number], bloom)
+        bloom[word] |= bits
 
 
 @kernel

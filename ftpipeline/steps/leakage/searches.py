@@ -10,6 +10,9 @@ if TYPE_CHECKING:
 
 _LEAST_ROOM = 4096
 
+_KEYS_A_WORD = 8
+"""Slots of a table to a word of its filter."""
+
 _BINS = 256
 """Bins of a MinHash signature, a power of two; fewer miss more."""
 
@@ -245,35 +248,38 @@ def _lookup(rows: int) -> Lookup:
 
 
 def _table_size(keys: int) -> int:
-    """Return a power of two that leaves at least half of a table free."""
-    return 1 << max(4, (2 * keys - 1).bit_length())
+    """Return a power of two that leaves at least a fifth of a table free."""
+    return 1 << max(4, (keys + keys // 4).bit_length())
 
 
 def _numbered(evals: Units, size: int) -> tuple[Shingles, "Array"]:
     """Return the shingles, each row's rarest first, and the number of rows that have each."""
     import numpy as np
 
-    from ftpipeline.steps.leakage.index import number_shingles, sort_rarest_first
+    from ftpipeline.steps.leakage.index import enter_keys, number_shingles, sort_rarest_first
 
     most = int(np.maximum(np.diff(evals.bounds) - size + 1, 0).sum())
     frequency = np.zeros(most, np.int32)
     shingles = Shingles(
         np.full(_table_size(most), -1, np.int32),
-        np.zeros(max(1, _table_size(most) // 16), np.uint64),
+        np.empty(0, np.uint64),
         np.empty(most, np.uint64),
         np.empty(most, np.int64),
         np.empty(most, np.int32),
         np.zeros(len(evals.bounds), np.int64),
     )
-    total = number_shingles(evals, size, shingles, frequency)
+    total = int(number_shingles(evals, size, shingles, frequency))
     if total < 0:
         raise HashCollision
     members = int(shingles.bounds[-1])
     shingles = shingles._replace(
+        slots=np.full(_table_size(total), -1, np.int32),
+        bloom=np.zeros(_table_size(total) // _KEYS_A_WORD, np.uint64),
         keys=shingles.keys[:total].copy(),
         origins=shingles.origins[:total].copy(),
         members=shingles.members[:members].copy(),
     )
+    enter_keys(shingles.keys, shingles.slots, shingles.bloom)
     frequency = frequency[:total].copy()
     sort_rarest_first(shingles, frequency)
     return shingles, frequency

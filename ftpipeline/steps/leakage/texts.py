@@ -9,7 +9,6 @@ from ftpipeline.steps.leakage.layout import Texts
 if TYPE_CHECKING:
     import pyarrow
 
-    from ftpipeline.steps.leakage.layout import Array
 
 CHUNK_ROWS, CHUNK_BYTES = 1024, 1 << 20
 """Rows and bytes that are cut and searched together: what a processor's cache holds."""
@@ -59,17 +58,6 @@ def text_at(texts: Texts, row: int) -> str:
     """Return one text."""
     begin, end = texts.offsets[row], texts.offsets[row + 1]
     return texts.data[begin:end].tobytes().decode("utf-8", "surrogatepass")
-
-
-def selected(texts: Texts, rows: "Array") -> Texts:
-    """Return some of the texts."""
-    import numpy as np
-
-    begins, ends = texts.offsets[rows], texts.offsets[rows + 1]
-    offsets = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(ends - begins, out=offsets[1:])
-    data = b"".join(texts.data[begin:end].tobytes() for begin, end in zip(begins, ends, strict=True))
-    return Texts(np.frombuffer(data, np.uint8), offsets)
 
 
 def chunks(texts: Texts) -> Iterator[tuple[int, int]]:

@@ -136,11 +136,13 @@ def _write(data: "Array", begin: "Int", end: "Int", at: "Int", text: "Array", fo
     while begin < end:
         if begin + 8 <= end:
             word = load(data, begin)
-            if word & FLAGS == ZERO:
-                word = lowered(word)
-                store(text, at, blanked(word, word_flags(word)))
-                begin += 8
-                at += 8
+            beyond = word & FLAGS
+            ascii_bytes = 8 if beyond == ZERO else trailing_zeros(beyond) >> 3
+            word = lowered(word)
+            store(text, at, blanked(word, word_flags(word)))  # what is no ASCII is written again
+            begin += ascii_bytes
+            at += ascii_bytes
+            if ascii_bytes == 8:
                 continue
         value, length = _code_point(data, begin, end)
         form: Int = SEPARATOR
@@ -179,8 +181,8 @@ def _read_written(at: "Int", end: "Int", edge_count: "Int", text: "Array", edges
 
 
 @kernel
-def tokenise(texts: Texts, first: "Int", last: "Int", forms: Forms, units: Units, seed: np.uint64) -> None:
-    """Cut the texts from `first` to `last` into tokens: row 0 of `units` is text `first`.
+def tokenise(texts: Texts, rows: "Array", forms: Forms, units: Units, seed: np.uint64) -> None:
+    """Cut the given rows of `texts` into tokens, in this order.
 
     A row with NEEDS_PYTHON or MALFORMED among its flags has no token.
     """
@@ -191,8 +193,8 @@ def tokenise(texts: Texts, first: "Int", last: "Int", forms: Forms, units: Units
     count: Int = 0
     flags: Int = 0
     bounds[0] = 0
-    for row in range(last - first):
-        begin, end = offsets[first + row], offsets[first + row + 1]
+    for row in range(len(rows)):
+        begin, end = offsets[rows[row]], offsets[rows[row] + 1]
         flags, written = 0, at + end - begin
         edge_count = _read_ascii(data, begin, end, at, 2 * count, text, edges)
         if edge_count < 0:
