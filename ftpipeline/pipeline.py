@@ -5,13 +5,14 @@ manifest, which is this file plus everything that a week pins.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ftpipeline.errors import PipelineFileError
 from ftpipeline.schema import (
@@ -34,6 +35,15 @@ from ftpipeline.weeks import DAYS, Calendar
 PIPELINES_VARIABLE = "FTPIPELINE_PIPELINES"
 ABSTAIN = "abstain"
 """The answer of a classifier that is not confident; never a label."""
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_CRON: Sequence[tuple[range, Sequence[str]]] = (
+    (range(60), ()),
+    (range(24), ()),
+    (range(1, 32), ()),
+    (range(1, 13), _MONTHS),
+    (range(7), ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
+)
+"""Values and names of minutes, hours, days of the month, months and days of the week, in the order of cron's fields."""
 
 
 class Week(Section):
@@ -64,6 +74,42 @@ class Schedule(Section):
 
     cron: str = "0 4 * * 1"
     timezone: str = "UTC"
+
+    @field_validator("cron")
+    @classmethod
+    def _cron_has_five_fields(cls, cron: str) -> str:
+        fields = cron.split()
+        if len(fields) != len(_CRON) or not all(map(_is_cron_field, fields, _CRON)):
+            raise ValueError(f"{cron!r} is no cron schedule; give five fields, such as '0 4 * * 1' for Mondays at 4:00")
+        return cron
+
+    @field_validator("timezone")
+    @classmethod
+    def _timezone_is_known(cls, timezone: str) -> str:
+        try:
+            ZoneInfo(timezone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"no time zone {timezone!r}; give an IANA name such as Europe/Berlin or UTC") from None
+        return timezone
+
+
+def _is_cron_field(field: str, kind: tuple[range, Sequence[str]]) -> bool:
+    """Tell whether a field is a list of `*`, values and ranges, each with or without a step."""
+    return all(_is_cron_item(item, *kind) for item in field.lower().split(","))
+
+
+def _is_cron_item(item: str, values: range, names: Sequence[str]) -> bool:
+    span, slash, step = item.partition("/")
+    if slash and not (step.isdecimal() and int(step) in range(1, values.stop)):
+        return False
+    if span == "*":
+        return True
+    ends = [values[names.index(end)] if end in names else _whole(end) for end in span.split("-")]
+    return len(ends) <= 2 and all(end in values for end in ends) and ends == sorted(ends)
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isdecimal() else -1
 
 
 class BaseModelSource(Section):

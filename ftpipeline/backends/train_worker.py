@@ -5,10 +5,12 @@ folder it writes `metrics.jsonl` while it trains, then `adapter/`, and last `tra
 """
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 from ftpipeline.backends.channel import Channel, open_channel
 from ftpipeline.backends.lifetime import StopRequest, end_with
@@ -25,19 +27,26 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) != 1:
         print("usage: python -m ftpipeline.backends.train_worker REQUEST.json", file=sys.stderr)
         return FtpipelineError.exit_code
-    stop = StopRequest()
-    stop.listen()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
     _seal_environment()
     with open_channel() as channel:
-        return _run(Path(argv[0]), channel, stop)
+        return _run(Path(argv[0]), channel)
 
 
-def _run(request_file: Path, channel: Channel, stop: StopRequest) -> int:
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End at once: before the training nothing is written, and an exception would be lost in some library's import."""
+    os._exit(EXIT_INTERRUPTED)
+
+
+def _run(request_file: Path, channel: Channel) -> int:
     try:
         request, parent = read_request(request_file)
         end_with(parent)
         from ftpipeline.backends.training import train  # slow, and only right in the sealed environment
 
+        stop = StopRequest()
+        stop.listen()
         train(request, channel, stop)
     except FtpipelineError as error:
         channel.error(error)

@@ -7,7 +7,7 @@ import typer
 from rich.tree import Tree as RichTree
 
 from ftpipeline import digest
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stderr, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stderr, stdout
 from ftpipeline.cycle import audit
 from ftpipeline.cycle.bundle import export_bundle
 from ftpipeline.digest import Digest
@@ -30,7 +30,7 @@ def lineage(
     as_json: JsonOption = False,
 ) -> None:
     """Walk from an artifact back to the snapshot and its source query."""
-    store = open_store(home)
+    store = Home.locate(home).open(create=False)
     walked = audit.walk(store, find(store, reference))
     if bundle is not None:
         _export(store, walked.root, bundle)
@@ -43,8 +43,8 @@ def _export(store: Store, root: Digest, target: Path) -> None:
     written = export_bundle(store, root, target, key)
     public = target.with_suffix(".pub.pem")
     key.public.write(public)
-    stderr.print(f"{written.path}: {written.size} bytes, {written.digest}", markup=False)
-    stderr.print(f"prove it with: ftpipeline verify {target} --key {public}", markup=False)
+    stderr.print(f"{written.path}: {written.size} bytes, {written.digest}", markup=False, soft_wrap=True)
+    stderr.print(f"prove it with: ftpipeline verify {target} --key {public}", markup=False, soft_wrap=True)
 
 
 def find(store: Store, reference: str) -> Digest:

@@ -1,15 +1,17 @@
 """What all verbs share: options, output, and errors as one line with an exit code."""
 
 import json
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from ftpipeline.errors import FtpipelineError
+from ftpipeline.errors import FtpipelineError, WorkerInterruptedError
 from ftpipeline.store.home import Home
 from ftpipeline.store.opened import Store
 
@@ -35,6 +37,22 @@ def emit(document: Any, as_json: bool, show: Callable[[], None]) -> None:
 def open_store(home: Path | None) -> Store:
     """Open the home that the options and the environment name."""
     return Home.locate(home).open()
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM end what is done here as Ctrl-C does, in order and with one line.
+
+    Raises:
+        WorkerInterruptedError: one of them has come.
+    """
+    earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise WorkerInterruptedError("stopped; what is finished is kept, run again") from None
+    finally:
+        signal.signal(signal.SIGTERM, earlier)
 
 
 def short(digest: str) -> str:

@@ -1,16 +1,19 @@
 """Verbs that look after what is stored."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from ftpipeline import digest
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stdout
 from ftpipeline.cycle import maintenance
 from ftpipeline.store.fsck import Report
 from ftpipeline.store.gc import Collected
+from ftpipeline.store.home import Home
+from ftpipeline.store.opened import Store
 from ftpipeline.store.quarantine import Mark
 
 app = typer.Typer(help="Artifacts that no route may use.", no_args_is_help=True)
@@ -20,7 +23,7 @@ _GRACE_HOURS = maintenance.GRACE.total_seconds() / 3600
 
 def fsck(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Hash every object and follow every row; altered bytes are moved to lost+found."""
-    report = maintenance.fsck(open_store(home))
+    report = maintenance.fsck(_open(home))
     problems = [
         {"digest": problem.digest, "kind": str(problem.kind), "dependants": list(problem.dependants)}
         for problem in report.problems
@@ -40,7 +43,7 @@ def gc(
     as_json: JsonOption = False,
 ) -> None:
     """Remove what no pointer, registry entry or lease reaches."""
-    collected = maintenance.gc(open_store(home), timedelta(hours=grace), dry_run=dry_run)
+    collected = maintenance.gc(_open(home), timedelta(hours=grace), dry_run=dry_run)
     document = {
         "dry_run": dry_run,
         "objects": collected.objects,
@@ -54,8 +57,8 @@ def gc(
 @app.command("list")
 def list_marks(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List marks, lifted ones too, newest last."""
-    marks = open_store(home).quarantine.marks()
-    emit([_mark_json(mark) for mark in marks], as_json, lambda: stdout.print(_table(marks)))
+    marks = _open(home).quarantine.marks()
+    emit([_mark_json(mark) for mark in marks], as_json, lambda: stdout.print(_table(marks), soft_wrap=False))
 
 
 @app.command("lift")
@@ -70,10 +73,14 @@ def lift(
 ) -> None:
     """Lift every mark of an artifact; the marks stay on record."""
     marked = digest.parse(artifact)
-    quarantine = open_store(home).quarantine
+    quarantine = _open(home).quarantine
     quarantine.lift(marked, digest.parse(receipt), reason)
     document = [_mark_json(mark) for mark in quarantine.marks(marked)]
     emit(document, as_json, lambda: stdout.print(f"{marked} is no longer under quarantine"))
+
+
+def _open(home: Path | None) -> Store:
+    return Home.locate(home).open(create=False)
 
 
 def _show_report(report: Report) -> None:
@@ -105,7 +112,11 @@ def _mark_json(mark: Mark) -> dict[str, Any]:
 
 
 def _table(marks: list[Mark]) -> Table:
-    table = Table("artifact", "marked", "reason", "lifted", "why")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("artifact", no_wrap=True)
+    for column in ("marked", "reason", "lifted", "why"):
+        table.add_column(column, overflow="fold")
     for mark in marks:
-        table.add_row(short(mark.digest), mark.marked, mark.reason, mark.lifted or "", mark.lift_reason or "")
+        lifted = (mark.lifted or "")[:10]
+        table.add_row(short(mark.digest), mark.marked[:10], mark.reason, lifted, mark.lift_reason or "")
     return table

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stdout
 from ftpipeline.errors import UnknownNameError
 from ftpipeline.registry.records import Entry, HistoryRow, Resolution
 from ftpipeline.registry.registry import Registry
+from ftpipeline.store.home import Home
 
 app = typer.Typer(help="What is registered, and how it came to stand where it stands.", no_args_is_help=True)
 
@@ -20,8 +21,8 @@ Actor = Annotated[str | None, typer.Option("--actor", help="Who; the login name 
 
 
 def open_registry(home: Path | None) -> Registry:
-    """Open the registry of a home."""
-    store = open_store(home)
+    """Open the registry of a home, which must be there."""
+    store = Home.locate(home).open(create=False)
     return Registry(store.database, store.trees)
 
 
@@ -33,7 +34,7 @@ def list_entries(
 ) -> None:
     """List entries, newest last."""
     entries = open_registry(home).entries(name)
-    emit([entry_json(entry) for entry in entries], as_json, lambda: stdout.print(_table(entries)))
+    emit([entry_json(entry) for entry in entries], as_json, lambda: stdout.print(_table(entries), soft_wrap=False))
 
 
 @app.command("show")
@@ -54,7 +55,7 @@ def history(name: Name, home: HomeOption = None, as_json: JsonOption = False) ->
     """Show every move of a name, oldest first."""
     rows = open_registry(home).history(name)
     document = {"history": [_row_json(row) for row in rows]}
-    emit(document, as_json, lambda: stdout.print(_history_table(rows)))
+    emit(document, as_json, lambda: _show_history(rows))
 
 
 def resolve(
@@ -139,21 +140,31 @@ def _row_json(row: HistoryRow) -> dict[str, Any]:
 def _show(entries: list[Entry]) -> None:
     for entry in entries:
         for key, value in entry_json(entry).items():
-            stdout.print(f"{key:<12} {value}", markup=False)
+            lines = [f"{reason['code']}: {reason['message']}" for reason in value] if key == "reasons" else [value]
+            for line in lines:
+                stdout.print(f"{key:<12} {line}", markup=False)
         stdout.print()
 
 
 def _table(entries: list[Entry]) -> Table:
-    table = Table("name", "artifact", "stage", "verdict", "registered")
+    table = Table(box=None, pad_edge=False)
+    table.add_column("registered (UTC)", no_wrap=True)
+    table.add_column("artifact", no_wrap=True)
+    for column in ("stage", "verdict", "name"):
+        table.add_column(column, overflow="fold")
     for entry in entries:
-        table.add_row(entry.name, short(entry.artifact), str(entry.stage), entry.verdict, str(entry.registered))
+        table.add_row(_minute(entry.registered), short(entry.artifact), str(entry.stage), entry.verdict, entry.name)
     return table
 
 
-def _history_table(rows: list[HistoryRow]) -> Table:
-    table = Table("time", "artifact", "from", "to", "generation", "actor", "reason")
+def _show_history(rows: list[HistoryRow]) -> None:
+    """Print two lines a move; no column cuts what a person wrote."""
     for row in rows:
-        came_from = str(row.from_stage) if row.from_stage is not None else ""
-        time, to = str(row.time), str(row.to_stage)
-        table.add_row(time, short(row.digest), came_from, to, str(row.generation), row.actor, row.reason)
-    return table
+        move = f"{row.from_stage} -> {row.to_stage}" if row.from_stage is not None else str(row.to_stage)
+        stdout.print(f"{_minute(row.time)}  {short(row.digest)}  {move} (generation {row.generation})", markup=False)
+        stdout.print(f"  {row.actor}: {row.reason}", markup=False)
+
+
+def _minute(time: str) -> str:
+    """Return an ISO 8601 time as people read it, to the minute."""
+    return time[:16].replace("T", " ")

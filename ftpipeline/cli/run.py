@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ftpipeline import pipeline as pipelines
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stderr, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stderr, stdout, stoppable
 from ftpipeline.cli.show import ProgressBar, step_line
 from ftpipeline.pipeline import Pipeline
 from ftpipeline.records import Action, StepResult, Verdict
@@ -37,7 +37,8 @@ def run(
 ) -> None:
     """Run one weekly cycle: what is known is reused, what changed is executed."""
     pipeline = pipelines.load(pipeline_file)
-    document = run_document(pipeline, Home.locate(home), week, quiet=as_json)
+    with stoppable():
+        document = run_document(pipeline, Home.locate(home), week, quiet=as_json)
     emit(document, as_json, lambda: _show(document, pipeline, Home.locate(home)))
     if code := EXIT_CODES[Verdict(document["verdict"])]:
         raise typer.Exit(code)

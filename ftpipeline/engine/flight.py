@@ -90,13 +90,13 @@ def single_flight(
             flight = _fly(leases, results, lease, compute, is_usable)
             if flight is not None:
                 return flight
-        elif holder := leases.held().get(key):
-            on_refusal(holder)
-        if time.monotonic() >= deadline:
+        elif time.monotonic() >= deadline:
             raise LeaseLostError(
                 f"step key {key} was held by {leases.held().get(key)} for {pace.patience:g} s; "
                 "see whether that process still works, or end it, and run again"
             )
+        elif holder := leases.held().get(key):
+            on_refusal(holder)
         time.sleep(pace.poll)
 
 

@@ -8,6 +8,7 @@ tell them, nothing is known of any process.
 import os
 import socket
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -18,7 +19,9 @@ _UNKNOWN = "unknown"
 
 def this_process() -> str:
     """Return the text of this process; each call gives another."""
-    return f"{_place()}:{_start(os.getpid()) or _UNKNOWN}:{uuid.uuid4().hex[:8]}"
+    fields = _stat(os.getpid())
+    start = fields[_START] if fields is not None else _UNKNOWN
+    return f"{socket.gethostname()}:{os.getpid()}:{_machine()}:{start}:{uuid.uuid4().hex[:8]}"
 
 
 def is_gone(holder: str) -> bool:
@@ -27,11 +30,7 @@ def is_gone(holder: str) -> bool:
     if len(parts) != 5 or not parts[1].isdecimal() or _UNKNOWN in parts:
         return False
     host, pid, machine, start, _ = parts
-    return [host, machine] == [socket.gethostname(), _machine()] and _start(int(pid)) != start
-
-
-def _place() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{_machine()}"
+    return [host, machine] == [socket.gethostname(), _machine()] and _has_ended(int(pid), start)
 
 
 def _machine() -> str:
@@ -43,10 +42,19 @@ def _machine() -> str:
         return _UNKNOWN
 
 
-def _start(pid: int) -> str | None:
-    """Return when a process started, in ticks since the boot; None if it has ended."""
+def _has_ended(pid: int, start: str) -> bool:
+    with suppress(PermissionError):  # it is another user's
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+    fields = _stat(pid)
+    return fields is not None and (fields[_STATE] in _ENDED or fields[_START] != start)
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Return what /proc says of a process after its command's name; None where it says nothing."""
     try:
-        fields = (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
+        return (_PROC / str(pid) / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+    except OSError:
         return None
-    return None if fields[_STATE] in _ENDED else fields[_START]

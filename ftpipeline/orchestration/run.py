@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
+import yaml
+from sqlalchemy.exc import DBAPIError
 
-from ftpipeline.errors import FtpipelineError, StoreError, UnknownNameError, WorkerError, named
+from ftpipeline.engine.holder import this_process
+from ftpipeline.errors import StoreError, UnknownNameError, WorkerInterruptedError
 from ftpipeline.orchestration.build import build_definitions, job_name
+from ftpipeline.orchestration.dead_runs import PROCESS_TAG, bury
+from ftpipeline.orchestration.outcome import STOPPED, failure
 from ftpipeline.orchestration.schedules import WEEK_TAG
 from ftpipeline.orchestration.workbench import StageListener, Workbench
 from ftpipeline.pipeline import Pipeline
@@ -27,6 +31,11 @@ run_monitoring:
 telemetry:
   enabled: false
 """
+_SETTINGS, _COMMAND_SETTINGS = "dagster.yaml", "ftpipeline-run.yaml"
+# Dagster tails a step's output from processes that a terminal's Ctrl-C reaches too; a command's output is on it anyway.
+_NO_OUTPUT_KEPT = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+# The console alone is quiet: every line is in the run's event log, where the UI shows it.
+_QUIET_CONSOLE = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,8 @@ def run_week(pipeline: Pipeline, home: Home, week: date, on_stage: StageListener
 
     Raises:
         FtpipelineError: the error of the stage that failed, of its own class.
+        StoreError: Dagster's instance cannot be used.
+        WorkerInterruptedError: SIGINT or SIGTERM has come; the run is recorded as canceled.
     """
     stages: dict[str, StepResult] = {}
 
@@ -73,17 +84,37 @@ def run_week(pipeline: Pipeline, home: Home, week: date, on_stage: StageListener
 
     workbench = Workbench(home, heard, observer)
     _ = workbench.store  # opened first: an unusable home is one line and no run
-    definitions = build_definitions(pipeline, workbench)
-    with persistent_instance(home) as instance, _quiet_dagster():
-        result = definitions.resolve_job_def(job_name(pipeline)).execute_in_process(
+    job = build_definitions(pipeline, workbench).resolve_job_def(job_name(pipeline))
+    with persistent_instance(home) as instance, _no_last_resort():
+        bury(instance, job.name)
+        result = _execute(job, instance, week)
+    if not result.success:
+        raise failure(result)
+    return WeekRun(result.run_id, week, stages)
+
+
+def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, week: date) -> dg.ExecuteInProcessResult:
+    """Execute the job; an interrupted run is a canceled one, which Dagster says only of those it was told to end.
+
+    Raises:
+        WorkerInterruptedError: SIGINT or SIGTERM has come.
+    """
+    process = this_process()
+    try:
+        result = job.execute_in_process(
             instance=instance,
             partition_key=week.isoformat(),
             raise_on_error=False,
-            tags={WEEK_TAG: iso_name(week)},
+            run_config=_QUIET_CONSOLE,
+            tags={WEEK_TAG: iso_name(week), PROCESS_TAG: process},
         )
-    if not result.success:
-        raise _failure(result)
-    return WeekRun(result.run_id, week, stages)
+        if not result.success and isinstance(failure(result), WorkerInterruptedError):
+            raise KeyboardInterrupt
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        for run in instance.get_runs(dg.RunsFilter(tags={PROCESS_TAG: process})):
+            instance.report_run_canceled(run, STOPPED)
+        raise WorkerInterruptedError(STOPPED) from None
+    return result
 
 
 @contextmanager
@@ -91,12 +122,29 @@ def persistent_instance(home: Home) -> Iterator[dg.DagsterInstance]:
     """Open the instance under DAGSTER_HOME, which is the home's own unless the environment names one.
 
     Raises:
-        StoreError: its folder cannot be written.
+        StoreError: its folder cannot be written, its settings cannot be used, or its database fails.
     """
     folder = prepare_dagster_home(home)
     os.environ["DAGSTER_HOME"] = str(folder)
-    with dg.DagsterInstance.get() as instance:
-        yield instance
+    try:
+        _write_command_settings(folder)
+        with dg.DagsterInstance.from_config(str(folder), _COMMAND_SETTINGS) as instance:
+            yield instance
+    except (OSError, DBAPIError) as error:
+        problem = error.orig if isinstance(error, DBAPIError) else error
+        raise StoreError(
+            f"Dagster's instance {folder}: {problem}; free space on its disk, make it writable, or set DAGSTER_HOME"
+        ) from error
+    except (dg.DagsterInvalidConfigError, yaml.YAMLError) as error:
+        raise StoreError(f"{folder / _SETTINGS}: {error}; correct it") from error
+
+
+def _write_command_settings(folder: Path) -> None:
+    """Write the instance's own settings, without the capture of output, beside them: Dagster reads them from files."""
+    settings = yaml.safe_load((folder / _SETTINGS).read_text("utf-8")) or {}
+    new = folder / f".{_COMMAND_SETTINGS}.{os.getpid()}"
+    new.write_text(yaml.safe_dump(settings | {"compute_logs": _NO_OUTPUT_KEPT}), "utf-8")
+    new.replace(folder / _COMMAND_SETTINGS)
 
 
 def prepare_dagster_home(home: Home) -> Path:
@@ -108,7 +156,7 @@ def prepare_dagster_home(home: Home) -> Path:
     folder = home.dagster_home
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        settings = folder / "dagster.yaml"
+        settings = folder / _SETTINGS
         if not settings.exists():
             settings.write_text(_INSTANCE, "utf-8")
     except OSError as error:
@@ -117,36 +165,11 @@ def prepare_dagster_home(home: Home) -> Path:
 
 
 @contextmanager
-def _quiet_dagster() -> Iterator[None]:
-    """Keep Dagster's event lines off the terminal; they are in the instance, where the UI shows them."""
-    logger = logging.getLogger("dagster")
-    level = logger.level
-    logging.disable(logging.ERROR)
+def _no_last_resort() -> Iterator[None]:
+    """Keep what libraries log off the terminal, where Python prints warnings as long as nobody handles them."""
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
     try:
         yield
     finally:
-        logging.disable(logging.NOTSET)
-        logger.setLevel(level)
-
-
-def _failure(result: dg.ExecuteInProcessResult) -> FtpipelineError:
-    """Return the first failed stage's error as the class it was raised as."""
-    for event in result.filter_events(lambda event: event.is_step_failure):
-        data = event.step_failure_data
-        if data.user_failure_data is not None:
-            known = data.user_failure_data.metadata or {}
-            name = known["error"].value if "error" in known else ""
-            said = str(data.user_failure_data.description)
-            return named(str(name), said) or WorkerError(said)
-        return WorkerError(
-            f"stage {event.step_key} failed: {_root_cause(data.error)}; the run's log in the UI has the traceback"
-        )
-    return WorkerError("the run failed before its first stage; the run's log in the UI says why")
-
-
-def _root_cause(error: Any) -> str:
-    """Return the first line of the innermost error of a chain."""
-    while error is not None and error.cause is not None:
-        error = error.cause
-    lines = error.message.strip().splitlines() if error is not None else []
-    return lines[0] if lines else "no reason was given"
+        logging.getLogger().removeHandler(handler)

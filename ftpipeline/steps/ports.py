@@ -106,9 +106,7 @@ class Scorer(ABC):
 
     code_version = "1"
 
-    def score(
-        self, artifact: Path, texts: Sequence[str], *, batch_size: int, progress: Progress = silent
-    ) -> Scores:
+    def score(self, artifact: Path, texts: Sequence[str], *, batch_size: int, progress: Progress = silent) -> Scores:
         """Score `texts` in order with a fixed batch size.
 
         Raises:

@@ -17,7 +17,6 @@ from ftpipeline.store.mounts import network_file_system
 
 _HOW = "use sqlite:////absolute/path or postgresql+psycopg://user@host/database"
 _CONNECT_TIMEOUT_S = 10
-_READ_ONLY_TRANSACTION = "25006"  # SQLSTATE
 
 _SQLITE_ADVICE = {
     sqlite3.SQLITE_BUSY: "another process holds it; run again when that one is done",
@@ -31,6 +30,11 @@ _SQLITE_ADVICE = {
     sqlite3.SQLITE_NOTADB: "name another file in FTPIPELINE_DATABASE",
 }
 _POSTGRES_ADVICE = "check the server, its locks, and FTPIPELINE_DATABASE"
+_SQLSTATE_ADVICE = {
+    "25006": _POSTGRES_ADVICE,  # a transaction that may only read
+    "3F000": "create the schema that the connection's search_path names",
+    "42501": "grant the user of FTPIPELINE_DATABASE usage and create on the schema",
+}
 
 
 def connect(url: str, busy_timeout: float) -> Engine:
@@ -154,9 +158,8 @@ def _advice(error: DBAPIError) -> str | None:
     if isinstance(error.orig, sqlite3.Error):
         code = getattr(error.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
         return _SQLITE_ADVICE.get(code & 0xFF)  # the rest of an extended code says which kind of it
-    is_environment = (
-        isinstance(error, OperationalError)
-        or error.connection_invalidated
-        or getattr(error.orig, "sqlstate", None) == _READ_ONLY_TRANSACTION
-    )
+    if advice := _SQLSTATE_ADVICE.get(getattr(error.orig, "sqlstate", None) or ""):
+        return advice
+    # Without a statement it is the connection that failed: the URL has an option that the driver does not know.
+    is_environment = isinstance(error, OperationalError) or error.connection_invalidated or error.statement is None
     return _POSTGRES_ADVICE if is_environment else None

@@ -33,20 +33,21 @@ class Database:
         self._process = os.getpid()
 
     @classmethod
-    def open(cls, url: str, busy_timeout: float = BUSY_TIMEOUT_S) -> Self:
+    def open(cls, url: str, busy_timeout: float = BUSY_TIMEOUT_S, *, create: bool = True) -> Self:
         """Open the database, giving an empty one its tables.
 
         Args:
             url: `sqlite:////absolute/path` (created when missing) or `postgresql+psycopg://...` (must exist).
             busy_timeout: seconds to wait for another process's lock.
+            create: make what is missing; if false, refuse a database that is missing or empty.
 
         Raises:
-            DatabaseError: it cannot be reached, or its schema is an older or newer one.
+            DatabaseError: it cannot be reached or must not be made, or its schema is an older or newer one.
             MissingDependencyError: the driver is not installed.
         """
         database = cls(url, busy_timeout)
         try:
-            database._settle()
+            database._settle(create)
         except BaseException:
             database.close()
             raise
@@ -101,13 +102,21 @@ class Database:
                 schema.migrate(connection)
         return found
 
-    def _settle(self) -> None:
-        with opening(self._engine.url), self.read() as connection:
+    def _settle(self, create: bool) -> None:
+        url = self._engine.url
+        if not create and url.drivername == "sqlite" and not os.path.exists(str(url.database)):
+            raise self._empty()
+        with opening(url), self.read() as connection:
             found = schema.revision(connection, self.where)
+        if found is None and not create:
+            raise self._empty()
         if found is None:
             found = self.migrate()
         if found is not None:  # by now, or by another process in between
             schema.refuse_other(found, self.where)
+
+    def _empty(self) -> DatabaseError:
+        return DatabaseError(f"database {self.where} holds nothing yet; run a week first, or name another home")
 
     @contextmanager
     def _connection(self, options: Mapping[str, Mapping[str, Any]]) -> Iterator[Connection]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ftpipeline.store.opened import Store
 
 _DEFAULT = Path(".ftpipeline")
+_DATABASE = "ftpipeline.db"
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _CACHE_GIB = "20"
 
@@ -90,16 +91,33 @@ class Home:
         """URL of the database; it may hold a password, so it is never shown."""
         from sqlalchemy import URL  # escapes what would mean something in a URL
 
-        default = URL.create("sqlite", database=str(self.root / "ftpipeline.db"))
+        default = URL.create("sqlite", database=str(self.root / _DATABASE))
         return os.environ.get("FTPIPELINE_DATABASE") or default.render_as_string(hide_password=False)
 
     @property
     def dagster_home(self) -> Path:
-        """Folder of Dagster's instance."""
-        return Path(os.environ.get("DAGSTER_HOME") or self.root / "dagster")
+        """Folder of Dagster's instance.
 
-    def open(self) -> "Store":
-        """Create what is missing and open everything.
+        Raises:
+            StoreError: DAGSTER_HOME is a path that would depend on the current folder.
+        """
+        named = os.environ.get("DAGSTER_HOME")
+        if not named:
+            return self.root / "dagster"
+        if not Path(named).is_absolute():
+            raise StoreError(f"DAGSTER_HOME={named!r} depends on the current folder; give an absolute path")
+        return Path(named)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the home was opened before; taken for granted where its rows are kept elsewhere."""
+        return bool(os.environ.get("FTPIPELINE_DATABASE")) or (self.root / _DATABASE).is_file()
+
+    def open(self, *, create: bool = True) -> "Store":
+        """Open everything.
+
+        Args:
+            create: make what is missing; if false, refuse a home that was never opened, and make nothing.
 
         Raises:
             StoreError: the home or the store cannot be written, or the object store cannot be reached.
@@ -107,4 +125,4 @@ class Home:
         """
         from ftpipeline.store.opened import open_home  # with the database library, which naming a home does not need
 
-        return open_home(self)
+        return open_home(self, create=create)

@@ -44,17 +44,24 @@ class Store:
         self.database.close()
 
 
-def open_home(home: Home) -> Store:
+def open_home(home: Home, *, create: bool = True) -> Store:
     """Create what is missing of a home and open everything.
+
+    Args:
+        home: where everything is.
+        create: make what is missing; if false, refuse a home that was never opened, and make nothing.
 
     Raises:
         StoreError: the home or the store cannot be written, or the object store cannot be reached.
         DatabaseError: the database cannot be opened.
     """
-    for folder in (home.root, home.scratch):
-        _make_writable(folder)
+    if create:
+        for folder in (home.root, home.scratch):
+            _make_writable(folder)
+    elif not home.is_there:
+        raise StoreError(f"folder {str(home.root)!r} is no home: it holds no database; {_ANOTHER_HOME}")
     remote = None if home.remote_url is None else RemoteObjects.connect(home.remote_url)
-    database = Database.open(home.database_url)
+    database = Database.open(home.database_url, create=create)
     results, erased = StepResults(database), ErasedBlobs(database)
     local = LocalBlobs(home.store_root, results.dependants, erased.absence)
     blobs = local if remote is None else _through_cache(home, remote, results, erased)

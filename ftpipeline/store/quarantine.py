@@ -79,11 +79,6 @@ class Quarantine:
                 raise UnknownNameError(f"{digest} is not under quarantine; see 'ftpipeline quarantine list'")
             revive(connection, digest, Tombstone.QUARANTINED)
 
-    def is_marked(self, digest: Digest) -> bool:
-        """Tell whether the tree is under quarantine."""
-        with self._database.read() as connection:
-            return _standing(connection, digest) is not None
-
     def check(self, digest: Digest) -> None:
         """Refuse a tree under quarantine.
 
@@ -105,13 +100,9 @@ def refuse_marked(connection: Connection, digest: Digest) -> None:
     Raises:
         QuarantinedError: it is; the error names digest and reason.
     """
-    mark = _standing(connection, digest)
+    mark = next((mark for mark in _marks(connection, digest) if mark.lifted is None), None)
     if mark is not None:
         raise QuarantinedError(digest, f"{mark.reason}; receipt {mark.receipt}")
-
-
-def _standing(connection: Connection, digest: Digest) -> Mark | None:
-    return next((mark for mark in _marks(connection, digest) if mark.lifted is None), None)
 
 
 def _marks(connection: Connection, digest: Digest | None) -> list[Mark]:

@@ -295,6 +295,26 @@ def test_a_rollback_without_an_earlier_production_moves_nothing(bench: Bench) ->
     assert bench.written() == before
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [("registry", "list"), ("lineage", _NO_DIGEST), ("resolve", f"{NAME}@production"), ("fsck",), ("gc",)],
+)
+def test_a_misspelled_home_is_refused_and_not_made(tmp_path: Path, verb: tuple[str, ...]) -> None:
+    refused(ftpipeline(*verb, "--home", tmp_path / "typo"), 3, "is no home")
+    assert not (tmp_path / "typo").exists()
+
+
+def test_what_a_person_is_shown_of_the_registry_is_cut_nowhere(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    artifact, reason = bench.candidate(), "first release of the router, " + "agreed with the support team, " * 3
+    to = ("--to", "production", "--expect", 0, "--reason", reason)
+    assert bench.at_home("promote", NAME, artifact, *to).code == 0
+    shown = bench.at_home("registry", "list").stdout + bench.at_home("registry", "history", NAME).stdout
+    assert "…" not in shown
+    assert reason.strip() in shown
+    assert shown.count(artifact[:19]) == 3
+
+
 def test_the_program_itself_says_one_line_and_no_traceback(bench: Bench) -> None:
     wrong_column(bench)
     refused(ftpipeline_program("run", bench.file, "--week", WEEK, "--home", bench.home), 2, "no column 'mail'")

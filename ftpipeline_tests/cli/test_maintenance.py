@@ -82,7 +82,7 @@ def test_a_quarantine_is_listed_and_lifted_with_a_receipt_and_a_reason(home: Hom
     assert "diverged" in run(home, "quarantine", "list").stdout
     order = ("quarantine", "lift", tree, "--receipt", lift, "--reason", "false alarm")
     assert run(home, *order).exit_code == 0
-    assert not store.quarantine.is_marked(tree)
+    store.quarantine.check(tree)
     [mark] = run_json(home, "quarantine", "list")
     assert (mark["lift_receipt"], mark["lift_reason"]) == (lift, "false alarm")
     assert isinstance(run(home, *order).exception, UnknownNameError)

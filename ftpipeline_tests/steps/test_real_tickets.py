@@ -62,7 +62,14 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     source = csv_database(folder / "tickets.duckdb", shared("data", "banking77_tickets.csv"), "created_at::TIMESTAMPTZ")
     labels = json.loads(shared("data", "banking77_queues.json").read_bytes())
     outcome = Outcome(folder)
-    query = {"query": "FROM tickets", "parameters": {}, "columns": COLUMNS, "timezone": None, **WINDOW}
+    query = {
+        "query": "FROM tickets",
+        "parameters": {},
+        "columns": COLUMNS,
+        "timezone": None,
+        "max_reject_rate": 0.0,
+        **WINDOW,
+    }
     outcome.run("snapshot", snapshot, {}, query, source=source)
     outcome.run(
         "curated", curate, {"snapshot": "snapshot"}, {"labels": labels, "human_sources": HUMAN, "near_duplicates": 0.8}

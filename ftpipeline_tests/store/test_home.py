@@ -115,6 +115,33 @@ def test_a_home_that_cannot_be_written_is_one_line(tmp_path: Path, home: Home) -
         assert caught.value.exit_code == 3
 
 
+def test_a_home_that_was_never_opened_is_not_made_by_who_only_looks(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for root in (tmp_path / "typo", tmp_path / "empty"):
+        with pytest.raises(StoreError, match="is no home"):
+            Home(root).open(create=False)
+    assert [*tmp_path.rglob("*")] == [tmp_path / "empty"]
+
+
+def test_who_only_looks_finds_what_is_there(store: Store) -> None:
+    digest = store.blobs.put_bytes(b"bytes")
+    with closing(store.home.open(create=False)) as again:
+        assert again.blobs.read_bytes(digest) == b"bytes"
+
+
+def test_a_named_database_that_is_missing_or_empty_is_not_made_by_who_only_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rows.db"
+    monkeypatch.setenv("FTPIPELINE_DATABASE", f"sqlite:///{file}")
+    with pytest.raises(DatabaseError, match="holds nothing yet"):
+        Home(tmp_path / "home").open(create=False)
+    assert not file.exists()
+    file.touch()
+    with pytest.raises(DatabaseError, match="holds nothing yet"):
+        Home(tmp_path / "home").open(create=False)
+
+
 def test_a_database_that_cannot_be_used_is_said(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FTPIPELINE_DATABASE", "sqlite:///relative.db")
     with pytest.raises(DatabaseError):
