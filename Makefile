@@ -32,7 +32,7 @@ demo: install ## two weekly cycles on generated tickets, and how to look at them
 test: lint unit slow ## everything that CI runs
 
 unit: install ## the fast tests
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest -n auto $(PYTEST_ARGS)
 
 slow: install ## real training, chromium and PostgreSQL (skipped with a reason where missing)
 	$(PY) -m pytest -m "slow or browser or postgres" --timeout 900 $(PYTEST_ARGS)

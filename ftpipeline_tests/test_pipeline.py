@@ -7,6 +7,7 @@ import pytest
 
 from ftpipeline import pipeline
 from ftpipeline.errors import PipelineFileError
+from ftpipeline.orchestration.schedules import weekly_schedule
 from ftpipeline_tests.shared import shared
 from ftpipeline_tests.tiny_pipeline import write_pipeline
 
@@ -33,6 +34,12 @@ def test_a_pipeline_file_reads_with_its_labels_and_paths(tmp_path: Path) -> None
         ({"week": {"timezone": "Europe/Atlantis"}}, "no time zone 'Europe/Atlantis'"),
         ({"week": {"starts": "monday", "first": "2026-09-08"}}, "is no monday"),
         ({"week": {"first": "2026-02-31"}}, "is no date"),
+        ({"schedule": {"cron": "nonsense"}}, "schedule.cron: 'nonsense' is no cron schedule"),
+        ({"schedule": {"cron": "0 24 * * 1"}}, "schedule.cron: '0 24 * * 1' is no cron schedule"),
+        ({"schedule": {"cron": "0 4 * * 5-1"}}, "is no cron schedule"),
+        ({"schedule": {"cron": "*/0 4 * * 1"}}, "is no cron schedule"),
+        ({"schedule": {"timezone": "Mars/Base"}}, "schedule.timezone: no time zone 'Mars/Base'"),
+        ({"schedule": {"timezone": "../UTC"}}, "no time zone '../UTC'"),
         ({"labels": ["a", "a"]}, "'a' stands twice"),
         ({"labels": ["only"]}, "at least two"),
         ({"labels": ["a", "abstain"]}, "'abstain' is the answer under the threshold"),
@@ -52,6 +59,14 @@ def test_a_fault_is_named_on_one_line(tmp_path: Path, sections: dict[str, Any], 
         pipeline.load(write_pipeline(tmp_path / "pipeline.yaml", **sections))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("cron", ["0 4 * * 1", "*/15 0-6,22 1,15 jan-mar MON", "5-50/5 * 31 12 0,6"])
+def test_a_cron_schedule_of_five_fields_is_taken_by_dagster_too(tmp_path: Path, cron: str) -> None:
+    path = write_pipeline(tmp_path / "pipeline.yaml", schedule={"cron": cron, "timezone": "Europe/Berlin"})
+    loaded = pipeline.load(path)
+    assert loaded.file.schedule.cron == cron
+    assert weekly_schedule(loaded, "job").cron_schedule == cron
 
 
 def test_labels_that_yaml_turned_into_other_types_are_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -39,20 +40,29 @@ def open_store(home: Path | None) -> Store:
     return Home.locate(home).open()
 
 
+class _StoppedError(KeyboardInterrupt):
+    """A class of its own: where a KeyboardInterrupt itself was handled, Python may still end by the signal."""
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _StoppedError
+
+
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let SIGTERM end what is done here as Ctrl-C does, in order and with one line.
+    """Let SIGINT and SIGTERM end what is done here in order and with one line, also where a shell had SIGINT ignored.
 
     Raises:
         WorkerInterruptedError: one of them has come.
     """
-    earlier = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    earlier = {number: signal.signal(number, _stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except KeyboardInterrupt:
         raise WorkerInterruptedError("stopped; what is finished is kept, run again") from None
     finally:
-        signal.signal(signal.SIGTERM, earlier)
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
 
 
 def short(digest: str) -> str:

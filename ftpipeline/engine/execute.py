@@ -2,10 +2,7 @@
 
 import os
 import resource
-import shutil
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,9 +12,10 @@ from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundStep
 from ftpipeline.engine.child import Level, PortSpec, StepHost, StepOutcome, StepRequest, best_level
 from ftpipeline.engine.fingerprint.environment import cpu_flags, thread_settings
+from ftpipeline.engine.folders import private_folder
 from ftpipeline.engine.identity import Identity
 from ftpipeline.engine.key import typed, untyped
-from ftpipeline.errors import StoreError, WorkerError
+from ftpipeline.errors import WorkerError
 from ftpipeline.records import Facts, StepKind, StepObserver
 from ftpipeline.store.opened import Store
 
@@ -62,7 +60,7 @@ def execute(
         level: how well a pure step is confined; None for the best that the platform can do.
     """
     params = untyped(typed(params))  # in the order of the key: one key must not give two results
-    with _workspace(store.home.scratch) as workspace:
+    with private_folder(store.home.scratch) as workspace:
         folders = {}
         for name, tree in inputs.items():
             folders[name] = workspace / "in" / name
@@ -138,20 +136,6 @@ def _require_same_machine(step: str, outcome: StepOutcome) -> None:
             f"step {step!r} saw another processor or other thread settings than its key names; "
             "let it read /proc/cpuinfo, and set the thread variables before the run starts"
         )
-
-
-@contextmanager
-def _workspace(scratch: Path) -> Iterator[Path]:
-    """A folder of this call's own, beside the store, gone afterwards whatever happens."""
-    folder = scratch / uuid.uuid4().hex
-    try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise StoreError(f"{scratch}: cannot be written ({error.strerror}); free space or permit it") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _cpu_seconds() -> float:

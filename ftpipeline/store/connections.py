@@ -32,8 +32,8 @@ _SQLITE_ADVICE = {
 _POSTGRES_ADVICE = "check the server, its locks, and FTPIPELINE_DATABASE"
 _SQLSTATE_ADVICE = {
     "25006": _POSTGRES_ADVICE,  # a transaction that may only read
-    "3F000": "create the schema that the connection's search_path names",
-    "42501": "grant the user of FTPIPELINE_DATABASE usage and create on the schema",
+    "3F000": "create the schema that the connection's search_path names, and grant the user usage of it",
+    "42501": "grant the user of FTPIPELINE_DATABASE create and use of the schema and its tables",
 }
 
 

@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 
 from ftpipeline.backends.protocol import EXIT_INTERRUPTED, command, write_request
 from ftpipeline.steps.ports import WorkerRequest
+from ftpipeline_tests.orchestration.servers import needs_proc, wait_for
 from ftpipeline_tests.tiny_model import build_tiny_bert, build_tiny_split, tiny_train_params
 
 MODULE = "ftpipeline.backends.train_worker"
@@ -136,6 +137,24 @@ def test_a_worker_that_is_asked_to_stop_says_so_and_leaves_nothing_complete(
     assert returncode == EXIT_INTERRUPTED
     assert said[-1]["error"]["type"] == "WorkerInterruptedError"
     assert sorted(files_of(request.out)) == ["metrics.jsonl"]
+
+
+@needs_proc
+def test_a_worker_that_is_still_importing_stops_at_once_and_without_a_word(
+    base: Path, split: Path, tmp_path: Path
+) -> None:
+    request = make_request(base, split, tmp_path / "out", max_steps=FOR_EVER)
+    process = start(request)
+    wait_for(lambda: is_taken(process.pid, signal.SIGTERM) or None, 60, "the worker's handler")
+    process.send_signal(signal.SIGTERM)
+    assert finish(process) == (EXIT_INTERRUPTED, [])
+    assert files_of(request.out) == {}
+
+
+def is_taken(pid: int, number: signal.Signals) -> bool:
+    """Tell whether a process has a handler for a signal."""
+    (line,) = (x for x in Path(f"/proc/{pid}/status").read_text().splitlines() if x.startswith("SigCgt:"))
+    return bool(int(line.split()[1], 16) >> (number - 1) & 1)
 
 
 def test_a_worker_ends_with_the_process_that_started_it(base: Path, split: Path, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from ftpipeline import digest
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort, BoundStep
 from ftpipeline.engine.child import Level, best_level
+from ftpipeline.engine.flight import Pace
+from ftpipeline.engine.holder import this_process
 from ftpipeline.engine.identity import identify
 from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.errors import (
@@ -18,6 +20,7 @@ from ftpipeline.errors import (
     CorruptArtifactError,
     EmptyResultError,
     LeakageError,
+    LeaseLostError,
     MissingDependencyError,
     QuarantinedError,
     StepDefinitionError,
@@ -26,6 +29,7 @@ from ftpipeline.records import Action, Facts, RunContext, StepResult
 from ftpipeline.store.home import Home
 from ftpipeline.store.opened import Store
 from ftpipeline_tests.engine.sample_steps import copy, copy_v2, declared, infinite, needy, nosy, ported, source, spoiled
+from ftpipeline_tests.orchestration.servers import needs_proc
 from ftpipeline_tests.store.damage import lose
 
 RUN = RunContext("run-1", "tests")
@@ -191,3 +195,22 @@ def test_a_quarantined_input_or_output_is_refused(store: Store) -> None:
         _run(store, BoundStep(copy), {"first": made.output}, add="b")
     with pytest.raises(QuarantinedError, match="its job diverged"):
         _run(store, BoundStep(copy), add="a")
+
+
+def test_whoever_is_waited_for_is_said_once(store: Store) -> None:
+    key, heard = _key(store, BoundStep(copy), add="a"), Heard()
+    assert store.leases.acquire(key, "somebody", 60.0) is not None
+    with pytest.raises(LeaseLostError):
+        Runner(store, heard, pace=Pace(poll=0.01, patience=0.2)).run(Call(BoundStep(copy), {}, {"add": "a"}), RUN)
+    assert heard.events == ["copy info waiting for somebody"]
+
+
+@needs_proc
+def test_a_holder_whose_process_has_ended_is_taken_over_long_before_its_time(store: Store) -> None:
+    key, heard = _key(store, BoundStep(copy), add="a"), Heard()
+    host, pid, machine, start, token = this_process().split(":")
+    gone = ":".join((host, pid, machine, str(int(start) - 1), token))  # the pid's former owner
+    assert store.leases.acquire(key, gone, 3600.0) is not None
+    result = Runner(store, heard, pace=Pace(poll=0.01, patience=60.0)).run(Call(BoundStep(copy), {}, {"add": "a"}), RUN)
+    assert result.action is Action.EXECUTED
+    assert heard.events[0] == f"copy info {gone} has ended without its result; taking over"

@@ -20,7 +20,7 @@ from ftpipeline.steps.leakage.check import find_best, find_every
 from ftpipeline.steps.leakage.cutter import Cutter
 from ftpipeline.steps.leakage.hits import needed_for
 from ftpipeline.steps.leakage.layout import SPACELESS, Units
-from ftpipeline.steps.leakage.searches import HashCollision, ShingleSearch
+from ftpipeline.steps.leakage.shingle_search import HashCollision, ShingleSearch
 from ftpipeline.steps.leakage.texts import batches, from_arrow, from_strings, text_at
 from ftpipeline.steps.text import words
 from ftpipeline_tests.steps.leakage_texts import sides, texts

@@ -1,4 +1,5 @@
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -17,6 +19,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from ftpipeline.errors import DatabaseError
 from ftpipeline.store.database import Database, one_writer
 from ftpipeline.store.tables import eval_set_versions, registry_pointers
+from ftpipeline_tests.store.postgres_server import PostgresServer
 
 DIGEST = f"sha256:{'0' * 64}"
 
@@ -139,6 +142,7 @@ def test_a_write_in_sqlite_takes_its_turn_at_once(tmp_path: Path) -> None:
         "sqlite:///relative.db",
         "sqlite:////no/such/folder/db",
         "no url",
+        "postgresql+psycopg://me@/db?nonsense=hunter2",
         "",
         "postgresql+psycopg://me:hunter2@host:port/db",
     ],
@@ -244,3 +248,20 @@ def test_a_closed_database_can_be_used_again(database: Database) -> None:
     uses: list[Callable[[], object]] = [database.close, lambda: names_in(database)]
     for use in uses * 2:
         use()
+
+
+@pytest.mark.postgres
+def test_a_schema_that_is_missing_or_forbidden_is_one_line(postgres_server: PostgresServer) -> None:
+    with postgres_server.empty_database() as url:
+        stranger = re.sub("//[^@]+@", "//stranger@", url)
+        with closing(psycopg.connect(url.replace("+psycopg", ""), autocommit=True)) as owner:
+            owner.execute("CREATE ROLE stranger LOGIN")
+            with pytest.raises(DatabaseError, match="create the schema") as missing:
+                Database.open(url.replace("search_path%3D", "search_path%3Dmissing_"))
+            with pytest.raises(DatabaseError, match="usage of it") as hidden:
+                Database.open(stranger)
+            owner.execute("DO $$ BEGIN EXECUTE 'GRANT USAGE ON SCHEMA ' || current_schema() || ' TO stranger'; END $$")
+            with pytest.raises(DatabaseError, match="grant the user") as forbidden:
+                Database.open(stranger)
+            owner.execute("DROP OWNED BY stranger; DROP ROLE stranger")
+    assert "\n" not in f"{missing.value}{hidden.value}{forbidden.value}"

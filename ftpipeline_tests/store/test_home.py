@@ -68,6 +68,13 @@ def test_a_store_that_is_no_fixed_folder_is_refused(
     assert "secret" not in str(caught.value)
 
 
+def test_a_dagster_home_that_is_no_fixed_folder_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", "relative")
+    with pytest.raises(StoreError, match="DAGSTER_HOME='relative' depends on the current folder") as caught:
+        _ = home.dagster_home
+    assert caught.value.exit_code == 3
+
+
 @pytest.mark.parametrize("named", ["0", "-1", "many", "nan", "1e3"])
 def test_a_cache_limit_that_is_no_positive_number_is_refused(
     home: Home, monkeypatch: pytest.MonkeyPatch, named: str

@@ -3,12 +3,9 @@
 import atexit
 import os
 import secrets
-import shutil
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,8 @@ from ftpipeline.engine.child.request import StepOutcome, StepRequest, Work, enco
 from ftpipeline.engine.child.verdict import conclude
 from ftpipeline.engine.child.zygote_process import ZygoteProcess
 from ftpipeline.engine.fingerprint.environment import thread_settings
-from ftpipeline.errors import StoreError, WorkerError
+from ftpipeline.engine.folders import private_folder
+from ftpipeline.errors import WorkerError
 
 Hear = Callable[[Mapping[str, Any]], None]
 """Hears `{"progress": [done, total, note]}` and `{"log": [level, text]}` while a step runs."""
@@ -69,7 +67,7 @@ class StepHost:
             Exception: whatever else the step raised, if it is an error of this package or of Python itself.
         """
         levels.require(level)
-        with _scratch_folder(request.out) as scratch:
+        with private_folder(request.out.resolve().parent, ".scratch-") as scratch:
             work = _work(request, level, scratch)
             document = encode(work)
             for attempt in range(_ATTEMPTS):
@@ -120,16 +118,3 @@ def _base_environment() -> dict[str, str]:
     """What every step gets; the settings of thread pools change results, so they are in the step key."""
     names = ("PATH", *thread_settings())
     return _FIXED_VARIABLES | _NO_TELEMETRY | {name: os.environ[name] for name in names if name in os.environ}
-
-
-@contextmanager
-def _scratch_folder(out: Path) -> Iterator[Path]:
-    """A private folder beside the output, gone afterwards."""
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=".scratch-", dir=out.resolve().parent))
-    except OSError as error:
-        raise StoreError(f"{out.parent}: cannot be written ({error.strerror}); free space or permit it") from error
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

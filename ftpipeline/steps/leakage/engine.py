@@ -9,7 +9,8 @@ from ftpipeline.steps.leakage.cutter import Cutter
 from ftpipeline.steps.leakage.hits import CONTAINMENT, SHINGLE
 from ftpipeline.steps.leakage.layout import Texts
 from ftpipeline.steps.leakage.other_rules import OtherRules
-from ftpipeline.steps.leakage.searches import HashCollision, Pair, ShingleSearch
+from ftpipeline.steps.leakage.pairs import Pair
+from ftpipeline.steps.leakage.shingle_search import HashCollision, ShingleSearch
 from ftpipeline.steps.leakage.texts import chunks, from_strings
 
 if TYPE_CHECKING:

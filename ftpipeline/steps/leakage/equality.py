@@ -6,7 +6,7 @@ import numpy as np  # noqa: TID253  only functions load this module
 
 from ftpipeline.steps.leakage.index import BASE, home_slot, number_of, outgoing, same_units
 from ftpipeline.steps.leakage.jit import kernel
-from ftpipeline.steps.leakage.layout import Found, Lookup, Units
+from ftpipeline.steps.leakage.layout import Found, Lookup, Units, Wanted
 
 if TYPE_CHECKING:
     from ftpipeline.steps.leakage.layout import Array, Int
@@ -59,9 +59,7 @@ def find_equal(
     rows: "Int",
     numbers: "Array",
     skipped: "Int",
-    evals: Units,
-    lookup: Lookup,
-    trains: "Array",
+    wanted: Wanted,
     every: bool,
     found: Found,
 ) -> "Int":
@@ -73,15 +71,14 @@ def find_equal(
         rows: rows of `train`.
         numbers: numbers of the training rows.
         skipped: flags of rows that are not looked at.
-        evals: units of the eval rows.
-        lookup: the eval rows by their units.
-        trains: by eval row, the lowest number of an equal training row; changed.
+        wanted: the eval rows; `trains` becomes the lowest number of an equal training row.
         every: note every pair in `found`; if false, only the lowest number.
         found: room for pairs.
 
     Returns:
         The row to go on with when `found` was emptied; `rows` when there is none left.
     """
+    evals, lookup, trains = wanted.evals, wanted.lookup, wanted.trains
     bounds, hashes, flags = train.bounds, train.hashes, train.flags
     slots, keys = lookup.slots, lookup.keys
     for i in range(first, rows):
@@ -123,9 +120,7 @@ def find_contained(
     rows: "Int",
     offset: "Int",
     size: "Int",
-    evals: Units,
-    lookup: Lookup,
-    trains: "Array",
+    wanted: Wanted,
     every: bool,
     found: Found,
 ) -> "Int":
@@ -133,6 +128,7 @@ def find_contained(
 
     `size` is the number of units that eval rows were entered by, `offset` the number of row 0. A pair is noted once.
     """
+    evals, lookup, trains = wanted.evals, wanted.lookup, wanted.trains
     leaving = outgoing(size - 1)
     latest = np.full(len(trains), -1, np.int64)
     bounds, hashes, slots, keys = train.bounds, train.hashes, lookup.slots, lookup.keys
@@ -150,8 +146,8 @@ def find_contained(
             value -= hashes[start] * leaving
             while row >= 0:
                 length = evals.bounds[row + 1] - evals.bounds[row]
-                wanted = latest[row] != i if every else trains[row] < 0
-                if wanted and start + length <= end and same_units(evals, evals.bounds[row], train, start, length):
+                is_new = latest[row] != i if every else trains[row] < 0
+                if is_new and start + length <= end and same_units(evals, evals.bounds[row], train, start, length):
                     latest[row] = i
                     if every:
                         _note(row, offset + i, found)

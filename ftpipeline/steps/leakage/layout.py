@@ -105,6 +105,14 @@ class Lookup(NamedTuple):
     following: "NDArray[np.int32]"
 
 
+class Wanted(NamedTuple):
+    """Eval rows to be found whole: units, the rows by their units, and by row the training row that has it, or -1."""
+
+    evals: Units
+    lookup: Lookup
+    trains: "NDArray[np.int64]"
+
+
 class Found(NamedTuple):
     """Room for pairs: eval row, training row and shingles found; so many are taken as `taken[0]` says."""
 
@@ -112,3 +120,8 @@ class Found(NamedTuple):
     trains: "NDArray[np.int64]"
     shares: "NDArray[np.int32]"
     taken: "NDArray[np.int64]"
+
+
+def table_size(keys: int) -> int:
+    """Return a power of two that leaves at least a fifth of an open-addressing table free."""
+    return 1 << max(4, (keys + keys // 4).bit_length())

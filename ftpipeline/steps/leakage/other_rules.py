@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from ftpipeline.steps.leakage.cutter import Cutter, kept
 from ftpipeline.steps.leakage.hits import CHARACTERS, EQUAL, SHINGLE, SHORT, SHORTEST
 from ftpipeline.steps.leakage.layout import FOLDS_OTHERWISE, SPACELESS, Texts, Units
+from ftpipeline.steps.leakage.pairs import Pair
 from ftpipeline.steps.leakage.plain import is_mostly_spaceless, tokens_of
-from ftpipeline.steps.leakage.searches import EqualSearch, Pair, ShingleSearch, ShortSearch
+from ftpipeline.steps.leakage.searches import EqualSearch, ShortSearch
+from ftpipeline.steps.leakage.shingle_search import ShingleSearch
 from ftpipeline.steps.leakage.texts import from_strings, text_at
 from ftpipeline.steps.text import words
 

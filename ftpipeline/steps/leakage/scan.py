@@ -140,6 +140,42 @@ def succeed(
 
 
 @kernel
+def note_due(
+    number: "Int",
+    stamp: "Int",
+    begins: "Array",
+    lengths: "Array",
+    posted: "Array",
+    ranks: "Array",
+    slack: "Array",
+    checked: "Array",
+    counters: "Array",
+    due: "Array",
+) -> "Int":
+    """Note the rows that a shingle is posted for and the training row was not compared with; return how many there are.
+
+    Postings of a rank that is too high by now are removed.
+    """
+    count = 0
+    k, last = begins[number], begins[number] + lengths[number]
+    while k < last:
+        counters[TOUCHES] += 1
+        row = np.int64(posted[k])
+        if ranks[k] > slack[row]:
+            last -= 1
+            posted[k], ranks[k] = posted[last], ranks[last]
+            continue
+        if checked[row] != stamp:
+            checked[row] = stamp
+            due[count] = row
+            count += 1
+        k += 1
+    lengths[number] = last - begins[number]
+    counters[VERIFICATIONS] += count
+    return count
+
+
+@kernel
 def scan(
     train: Units,
     first: "Int",
@@ -168,7 +204,7 @@ def scan(
     seen, numbers, windows, values = state.seen, state.held, state.windows, state.values
     slack, checked, counters = state.slack, state.checked, state.counters
     smallest, signature, minima = np.empty(bins, np.uint64), np.empty(bins, np.uint64), np.empty(bins, np.int32)
-    leaving = outgoing(size - 1)
+    due, leaving = np.empty(len(slack), np.int32), outgoing(size - 1)
     for i in range(first, rows):
         if every and found.taken[0] + len(slack) > len(found.rows):
             return i
@@ -184,19 +220,8 @@ def scan(
         held = hold(likely, stamp, windows, values, slots, keys, seen, numbers)
         for j in range(candidates if bins > 0 else held):
             number = minima[j] if bins > 0 else numbers[j]
-            k, last = begins[number], begins[number] + lengths[number]
-            while k < last:
-                counters[TOUCHES] += 1
-                row = np.int64(posted[k])
-                if ranks[k] > slack[row]:
-                    last -= 1
-                    posted[k], ranks[k] = posted[last], ranks[last]
-                    continue
-                if checked[row] != stamp:
-                    checked[row] = stamp
-                    counters[VERIFICATIONS] += 1
-                    if has_enough(row, stamp, members, bounds, seen, slack):
-                        succeed(row, stamp, held, evals, train, size, shingles, state, every, found)
-                k += 1
-            lengths[number] = last - begins[number]
+            for k in range(note_due(number, stamp, begins, lengths, posted, ranks, slack, checked, counters, due)):
+                row = np.int64(due[k])
+                if has_enough(row, stamp, members, bounds, seen, slack):
+                    succeed(row, stamp, held, evals, train, size, shingles, state, every, found)
     return rows

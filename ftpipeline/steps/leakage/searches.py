@@ -1,54 +1,13 @@
-"""The searches that an engine runs over each chunk of training rows, one a rule."""
+"""The searches for whole eval rows that an engine runs over each chunk of training rows."""
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ftpipeline.steps.leakage.layout import Found, Lookup, Postings, Progress, Shingles, Units
+from ftpipeline.steps.leakage.layout import Lookup, Units, Wanted, table_size
+from ftpipeline.steps.leakage.pairs import Pair, Pairs
 
 if TYPE_CHECKING:
-    from ftpipeline.steps.leakage.layout import Array, Int
-
-_LEAST_ROOM = 4096
-
-_KEYS_A_WORD = 8
-"""Slots of a table to a word of its filter."""
-
-_BINS = 256
-"""Bins of a MinHash signature, a power of two; fewer miss more."""
-
-
-class Pair(NamedTuple):
-    """An eval row in a training row, with the units or shingles found."""
-
-    row: int
-    train: int
-    found: int
-
-
-class _Pairs:
-    """Collects pairs from kernels that stop when their room is full."""
-
-    def __init__(self, rows: int, every: bool) -> None:
-        import numpy as np
-
-        size = max(_LEAST_ROOM, 2 * rows) if every else 0
-        self.room = Found(
-            np.empty(size, np.int32), np.empty(size, np.int64), np.empty(size, np.int32), np.zeros(1, np.int64)
-        )
-        self._pairs: list[Pair] = []
-
-    def collect(self, rows: int, kernel: "Callable[[int], Int]") -> None:
-        """Call a kernel with the row to begin with until it is through, and keep what it finds."""
-        done = 0
-        while done < rows:
-            done = int(kernel(done))
-            count = int(self.room.taken[0])
-            self.room.taken[0] = 0
-            columns = (column[:count].tolist() for column in self.room[:3])
-            self._pairs += map(Pair._make, zip(*columns, strict=True))
-
-    def __iter__(self) -> Iterator[Pair]:
-        return iter(self._pairs)
+    from ftpipeline.steps.leakage.layout import Array
 
 
 class EqualSearch:
@@ -61,43 +20,27 @@ class EqualSearch:
     """
 
     def __init__(self, evals: Units, owners: "Array", every: bool) -> None:
-        import numpy as np
-
         from ftpipeline.steps.leakage.equality import index_wholes
 
-        self._evals, self._owners, self._every = evals, owners, every
-        self._lookup = _lookup(len(owners))
-        self._trains = np.full(len(owners), -1, np.int64)
-        self._pairs = _Pairs(len(owners), every)
-        index_wholes(evals, self._lookup)
+        self._owners = owners
+        self._wanted = _wanted(evals, len(owners))
+        self._pairs = Pairs(len(owners), every)
+        index_wholes(evals, self._wanted.lookup)
 
     def feed(self, train: Units, numbers: "Array", skipped: int) -> None:
         """Search training rows with the given numbers, except those that have a flag of `skipped`."""
         from ftpipeline.steps.leakage.equality import find_equal
 
-        self._pairs.collect(
-            len(numbers),
-            lambda first: find_equal(
-                train,
-                first,
-                len(numbers),
-                numbers,
-                skipped,
-                self._evals,
-                self._lookup,
-                self._trains,
-                self._every,
-                self._pairs.room,
-            ),
+        rows, pairs = len(numbers), self._pairs
+        pairs.collect(
+            rows,
+            lambda first: find_equal(train, first, rows, numbers, skipped, self._wanted, pairs.every, pairs.room),
         )
 
     def pairs(self) -> Iterator[Pair]:
         """Yield what was found."""
-        if self._every:
-            yield from (Pair(int(self._owners[pair.row]), pair.train, 1) for pair in self._pairs)
-        else:
-            for row in (self._trains >= 0).nonzero()[0]:
-                yield Pair(int(self._owners[row]), int(self._trains[row]), 1)
+        for pair in _found(self._pairs, self._wanted):
+            yield pair._replace(row=int(self._owners[pair.row]))
 
 
 class ShortSearch:
@@ -111,206 +54,37 @@ class ShortSearch:
     """
 
     def __init__(self, evals: Units, rows: "Array", size: int, every: bool) -> None:
-        import numpy as np
-
         from ftpipeline.steps.leakage.equality import index_beginnings
 
-        self._evals, self._size, self._every = evals, size, every
+        self._size = size
         total = len(evals.bounds) - 1
-        self._lookup = _lookup(total)
-        self._trains = np.full(total, -1, np.int64)
-        self._pairs = _Pairs(total, every)
-        index_beginnings(evals, rows, size, self._lookup)
+        self._wanted = _wanted(evals, total)
+        self._pairs = Pairs(total, every)
+        index_beginnings(evals, rows, size, self._wanted.lookup)
 
     def feed(self, train: Units, rows: int, offset: int) -> None:
         """Search training rows, the first of which has the number `offset`."""
         from ftpipeline.steps.leakage.equality import find_contained
 
-        self._pairs.collect(
-            rows,
-            lambda first: find_contained(
-                train,
-                first,
-                rows,
-                offset,
-                self._size,
-                self._evals,
-                self._lookup,
-                self._trains,
-                self._every,
-                self._pairs.room,
-            ),
+        size, wanted, pairs = self._size, self._wanted, self._pairs
+        pairs.collect(
+            rows, lambda first: find_contained(train, first, rows, offset, size, wanted, pairs.every, pairs.room)
         )
 
     def pairs(self) -> Iterator[Pair]:
         """Yield what was found."""
-        if self._every:
-            yield from self._pairs
-        else:
-            yield from (Pair(int(row), int(self._trains[row]), 1) for row in (self._trains >= 0).nonzero()[0])
+        return _found(self._pairs, self._wanted)
 
 
-class ShingleSearch:
-    """Finds eval rows of which enough shingles stand in a training row.
-
-    Args:
-        evals: units of the eval rows.
-        size: units of a shingle.
-        needed: least number of shingles to find, by how many a row has.
-        every: find every pair, not only the best training row of each eval row.
-        minhash: compare only rows that share a minimum of their MinHash signatures: fewer look-ups, a few misses.
-
-    Raises:
-        HashCollision: two shingles share a hash; cut the rows with another seed.
-    """
-
-    def __init__(
-        self, evals: Units, size: int, needed: Callable[[int], int], every: bool, *, minhash: bool = False
-    ) -> None:
-        import numpy as np
-
-        self._evals, self._size, self._every = evals, size, every
-        self._bins = _BINS if minhash else 0
-        self._shingles, frequency = _numbered(evals, size)
-        self._sizes = np.diff(self._shingles.bounds)
-        slack = np.array([size - max(1, needed(size)) for size in range(int(self._sizes.max(initial=0)) + 1)])
-        self._state = _fresh_state(slack[self._sizes].astype(np.int32), len(frequency))
-        self._postings = _postings(self._shingles, self._state.slack, self._chosen())
-        self._pairs = _Pairs(len(self._sizes), every)
-
-    def score(self, pair: Pair) -> float:
-        """Return the share of the eval row's shingles that a pair has."""
-        return pair.found / int(self._sizes[pair.row])
-
-    @property
-    def counters(self) -> "Array":
-        """Posting touches, verifications and successes so far."""
-        return self._state.counters
-
-    def feed(self, train: Units, rows: int, offset: int) -> None:
-        """Search training rows, the first of which has the number `offset`."""
-        import numpy as np
-
-        longest = int(np.diff(train.bounds[: rows + 1]).max(initial=0))
-        if longest >= len(self._state.held):
-            size = 2 * longest + 1
-            self._state = self._state._replace(
-                held=np.empty(size, np.int32), windows=np.empty(size, np.int32), values=np.empty(size, np.uint64)
-            )
-        self._pairs.collect(rows, lambda first: self._scan(train, first, rows, offset))
-
-    def _chosen(self) -> "Array":
-        """Return which members of the eval rows may be posted: all, or the minima of bins."""
-        import numpy as np
-
-        from ftpipeline.steps.leakage.candidates import choose_minima
-
-        chosen = np.full(len(self._shingles.members), not self._bins, np.uint8)
-        if self._bins:
-            choose_minima(self._shingles, self._bins, chosen)
-        return chosen
-
-    def _scan(self, train: Units, first: int, rows: int, offset: int) -> "Int":
-        from ftpipeline.steps.leakage.scan import scan
-
-        return scan(
-            train,
-            first,
-            rows,
-            offset,
-            self._evals,
-            self._size,
-            self._shingles,
-            self._postings,
-            self._state,
-            self._bins,
-            self._every,
-            self._pairs.room,
-        )
-
-    def pairs(self) -> Iterator[Pair]:
-        """Yield what was found."""
-        if self._every:
-            yield from self._pairs
-        else:
-            for row in (self._state.best > 0).nonzero()[0]:
-                yield Pair(int(row), int(self._state.trains[row]), int(self._state.best[row]))
-
-
-class HashCollision(Exception):
-    """Two different shingles of the eval side have one hash."""
-
-
-def _lookup(rows: int) -> Lookup:
+def _wanted(evals: Units, rows: int) -> Wanted:
     import numpy as np
 
-    return Lookup(np.full(_table_size(rows), -1, np.int32), np.empty(rows, np.uint64), np.full(rows, -1, np.int32))
+    slots = np.full(table_size(rows), -1, np.int32)
+    lookup = Lookup(slots, np.empty(rows, np.uint64), np.full(rows, -1, np.int32))
+    return Wanted(evals, lookup, np.full(rows, -1, np.int64))
 
 
-def _table_size(keys: int) -> int:
-    """Return a power of two that leaves at least a fifth of a table free."""
-    return 1 << max(4, (keys + keys // 4).bit_length())
-
-
-def _numbered(evals: Units, size: int) -> tuple[Shingles, "Array"]:
-    """Return the shingles, each row's rarest first, and the number of rows that have each."""
+def _found(pairs: Pairs, wanted: Wanted) -> Iterator[Pair]:
     import numpy as np
 
-    from ftpipeline.steps.leakage.index import enter_keys, number_shingles, sort_rarest_first
-
-    most = int(np.maximum(np.diff(evals.bounds) - size + 1, 0).sum())
-    frequency = np.zeros(most, np.int32)
-    shingles = Shingles(
-        np.full(_table_size(most), -1, np.int32),
-        np.empty(0, np.uint64),
-        np.empty(most, np.uint64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int32),
-        np.zeros(len(evals.bounds), np.int64),
-    )
-    total = int(number_shingles(evals, size, shingles, frequency))
-    if total < 0:
-        raise HashCollision
-    members = int(shingles.bounds[-1])
-    shingles = shingles._replace(
-        slots=np.full(_table_size(total), -1, np.int32),
-        bloom=np.zeros(_table_size(total) // _KEYS_A_WORD, np.uint64),
-        keys=shingles.keys[:total].copy(),
-        origins=shingles.origins[:total].copy(),
-        members=shingles.members[:members].copy(),
-    )
-    enter_keys(shingles.keys, shingles.slots, shingles.bloom)
-    frequency = frequency[:total].copy()
-    sort_rarest_first(shingles, frequency)
-    return shingles, frequency
-
-
-def _postings(shingles: Shingles, slack: "Array", chosen: "Array") -> Postings:
-    import numpy as np
-
-    from ftpipeline.steps.leakage.index import count_postings, fill_postings
-
-    total = len(shingles.keys)
-    begins = np.zeros(total + 1, np.int64)
-    count = count_postings(shingles, slack, chosen, begins)
-    postings = Postings(begins, np.zeros(total, np.int32), np.empty(count, np.int32), np.empty(count, np.int32))
-    fill_postings(shingles, slack, chosen, postings)
-    return postings
-
-
-def _fresh_state(slack: "Array", shingles: int) -> Progress:
-    import numpy as np
-
-    rows = len(slack)
-    return Progress(
-        slack,
-        np.zeros(rows, np.int32),
-        np.full(rows, -1, np.int64),
-        np.full(rows, -1, np.int32),
-        np.full(shingles, -1, np.int32),
-        np.empty(shingles, np.int32),
-        np.empty(0, np.int32),
-        np.empty(0, np.int32),
-        np.empty(0, np.uint64),
-        np.zeros(3, np.int64),
-    )
+    return pairs.found(wanted.trains, np.ones_like(wanted.trains))
