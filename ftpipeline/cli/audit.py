@@ -7,7 +7,7 @@ import typer
 from rich.tree import Tree as RichTree
 
 from ftpipeline import digest
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stderr, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stderr, stdout
 from ftpipeline.cycle import audit
 from ftpipeline.cycle.bundle import export_bundle
 from ftpipeline.digest import Digest
@@ -30,7 +30,7 @@ def lineage(
     as_json: JsonOption = False,
 ) -> None:
     """Walk from an artifact back to the snapshot and its source query."""
-    store = Home.locate(home).open(create=False)
+    store = open_store(home)
     walked = audit.walk(store, find(store, reference))
     if bundle is not None:
         _export(store, walked.root, bundle)

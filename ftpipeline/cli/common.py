@@ -36,8 +36,12 @@ def emit(document: Any, as_json: bool, show: Callable[[], None]) -> None:
 
 
 def open_store(home: Path | None) -> Store:
-    """Open the home that the options and the environment name."""
-    return Home.locate(home).open()
+    """Open the home that the options and the environment name; a name with a slip in it makes no new home.
+
+    Raises:
+        StoreError: there is no home there.
+    """
+    return Home.locate(home).open(create=False)
 
 
 class _StoppedError(KeyboardInterrupt):

@@ -1,19 +1,16 @@
 """Verbs that look after what is stored."""
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from ftpipeline import digest
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stdout
 from ftpipeline.cycle import maintenance
 from ftpipeline.store.fsck import Report
 from ftpipeline.store.gc import Collected
-from ftpipeline.store.home import Home
-from ftpipeline.store.opened import Store
 from ftpipeline.store.quarantine import Mark
 
 app = typer.Typer(help="Artifacts that no route may use.", no_args_is_help=True)
@@ -23,7 +20,7 @@ _GRACE_HOURS = maintenance.GRACE.total_seconds() / 3600
 
 def fsck(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """Hash every object and follow every row; altered bytes are moved to lost+found."""
-    report = maintenance.fsck(_open(home))
+    report = maintenance.fsck(open_store(home))
     problems = [
         {"digest": problem.digest, "kind": str(problem.kind), "dependants": list(problem.dependants)}
         for problem in report.problems
@@ -43,7 +40,7 @@ def gc(
     as_json: JsonOption = False,
 ) -> None:
     """Remove what no pointer, registry entry or lease reaches."""
-    collected = maintenance.gc(_open(home), timedelta(hours=grace), dry_run=dry_run)
+    collected = maintenance.gc(open_store(home), timedelta(hours=grace), dry_run=dry_run)
     document = {
         "dry_run": dry_run,
         "objects": collected.objects,
@@ -57,7 +54,7 @@ def gc(
 @app.command("list")
 def list_marks(home: HomeOption = None, as_json: JsonOption = False) -> None:
     """List marks, lifted ones too, newest last."""
-    marks = _open(home).quarantine.marks()
+    marks = open_store(home).quarantine.marks()
     emit([_mark_json(mark) for mark in marks], as_json, lambda: stdout.print(_table(marks), soft_wrap=False))
 
 
@@ -73,14 +70,10 @@ def lift(
 ) -> None:
     """Lift every mark of an artifact; the marks stay on record."""
     marked = digest.parse(artifact)
-    quarantine = _open(home).quarantine
+    quarantine = open_store(home).quarantine
     quarantine.lift(marked, digest.parse(receipt), reason)
     document = [_mark_json(mark) for mark in quarantine.marks(marked)]
     emit(document, as_json, lambda: stdout.print(f"{marked} is no longer under quarantine"))
-
-
-def _open(home: Path | None) -> Store:
-    return Home.locate(home).open(create=False)
 
 
 def _show_report(report: Report) -> None:

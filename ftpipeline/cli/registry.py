@@ -7,11 +7,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ftpipeline.cli.common import HomeOption, JsonOption, emit, short, stdout
+from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stdout
 from ftpipeline.errors import UnknownNameError
 from ftpipeline.registry.records import Entry, HistoryRow, Resolution
 from ftpipeline.registry.registry import Registry
-from ftpipeline.store.home import Home
 
 app = typer.Typer(help="What is registered, and how it came to stand where it stands.", no_args_is_help=True)
 
@@ -22,7 +21,7 @@ Actor = Annotated[str | None, typer.Option("--actor", help="Who; the login name 
 
 def open_registry(home: Path | None) -> Registry:
     """Open the registry of a home, which must be there."""
-    store = Home.locate(home).open(create=False)
+    store = open_store(home)
     return Registry(store.database, store.trees)
 
 

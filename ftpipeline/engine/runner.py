@@ -90,7 +90,7 @@ class Runner:
             key,
             lambda: self._compute(call, key, identity, run),
             is_usable=lambda record: self._is_whole(call, record),
-            on_refusal=Waiting(self._store.database, self._observer, call.bound.step.name, key),
+            on_refusal=Waiting(self._store.leases, self._observer, call.bound.step.name, key),
             pace=self._pace,
         )
         action = Action.EXECUTED if flight.computed else Action.REUSED
