@@ -42,12 +42,6 @@ CHECKS: Mapping[str, Check] = {
         lambda gate: Verdict(gate["verdict"]) in _GOOD,
         lambda gate: facts({name: gate[name] for name in ("verdict", "reasons")}),
     ),
-    "register": Check(
-        "not_rejected",
-        "The entry stands in a stage that can be promoted.",
-        lambda entry: entry["stage"] != "rejected",
-        lambda entry: facts({name: entry[name] for name in ("stage", "reasons")}),
-    ),
 }
 """One check of a stage at most."""
 

@@ -183,8 +183,6 @@ def test_a_gate_without_production_shows_the_candidate_alone() -> None:
         ("gate", GATE, False),
         *(("gate", {**GATE, "verdict": verdict}, True) for verdict in ("pass", "first_release", "already_production")),
         *(("gate", {**GATE, "verdict": verdict}, False) for verdict in ("inconclusive", "refused")),
-        ("register", {"stage": "candidate", "reasons": []}, True),
-        ("register", {"stage": "rejected", "reasons": GATE["reasons"]}, False),
     ],
 )
 def test_a_check_passes_only_for_a_good_answer(stage: str, facts: dict[str, Any], passed: bool) -> None:

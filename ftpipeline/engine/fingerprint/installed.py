@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ftpipeline.engine.fingerprint.stamps import Stamp, is_unchanged, settled_stamp
+
 _METADATA_SUFFIXES = (".dist-info", ".egg-info")
 _RECORDED_TOP = re.compile(rb"^([A-Za-z_]\w*)(?:/|\.py,|\.[\w-]+\.so,)", re.MULTILINE)
 
@@ -50,7 +52,18 @@ def _providers(metadata: tuple[str, ...]) -> dict[str, set[str]]:
     return table
 
 
+_listed: dict[str, tuple[Stamp, list[str]]] = {}
+
+
 def _metadata_folders(entry: str) -> list[str]:
+    """List the metadata folders of one entry of the path, from memory while nothing was added there or removed."""
+    known = _listed.get(entry)
+    if known is None or not is_unchanged(entry, known[0]):
+        known = _listed[entry] = (settled_stamp(entry), _list(entry))
+    return known[1]
+
+
+def _list(entry: str) -> list[str]:
     try:
         names = sorted(os.listdir(entry))
     except (FileNotFoundError, NotADirectoryError, PermissionError):  # Python's own finder passes over these too
