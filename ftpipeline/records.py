@@ -87,12 +87,6 @@ def step(
     return lambda function: Step(name, code_version, kind, function, *needs)
 
 
-class Port(Protocol):
-    """An implementation that is bound to a step; its version is part of the step's key."""
-
-    code_version: str
-
-
 @dataclass(frozen=True)
 class RunContext:
     """Which run a step is executed for.

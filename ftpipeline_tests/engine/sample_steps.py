@@ -74,3 +74,10 @@ def declared(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -
     """Reads a file and a variable that it declares."""
     word = os.environ.get("FTPIPELINE_TEST_WORD", "unset")
     return {"text": Path(__file__).with_name("sample.txt").read_text().strip(), "word": word}
+
+
+@step("ordered", code_version="1")
+def ordered(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path) -> Facts:
+    """Writes its parameters in the order that it gets them."""
+    (out / "order.txt").write_text(" ".join(params["weights"]))
+    return {}

@@ -28,7 +28,18 @@ from ftpipeline.errors import (
 from ftpipeline.records import Action, Facts, RunContext, StepResult
 from ftpipeline.store.home import Home
 from ftpipeline.store.opened import Store
-from ftpipeline_tests.engine.sample_steps import copy, copy_v2, declared, infinite, needy, nosy, ported, source, spoiled
+from ftpipeline_tests.engine.sample_steps import (
+    copy,
+    copy_v2,
+    declared,
+    infinite,
+    needy,
+    nosy,
+    ordered,
+    ported,
+    source,
+    spoiled,
+)
 from ftpipeline_tests.orchestration.servers import needs_proc
 from ftpipeline_tests.store.damage import lose
 
@@ -214,3 +225,10 @@ def test_a_holder_whose_process_has_ended_is_taken_over_long_before_its_time(sto
     result = Runner(store, heard, pace=Pace(poll=0.01, patience=60.0)).run(Call(BoundStep(copy), {}, {"add": "a"}), RUN)
     assert result.action is Action.EXECUTED
     assert heard.events[0] == f"copy info {gone} has ended without its result; taking over"
+
+
+def test_two_orders_of_one_parameter_give_one_key_and_one_output(store: Store, tmp_path: Path) -> None:
+    one = _run(store, BoundStep(ordered), weights={"b": 1, "a": 2})
+    with closing(Home(tmp_path / "other").open()) as other:
+        two = _run(other, BoundStep(ordered), weights={"a": 2, "b": 1})
+    assert (one.key, one.output) == (two.key, two.output)
