@@ -88,6 +88,63 @@ class TrainingFailedError(VerdictError):
     """The training worker ended without an adapter that may be used."""
 
 
+class NonFiniteError(TrainingFailedError):
+    """A loss, a gradient norm or a weight is NaN or infinite."""
+
+
+class ZeroLossError(TrainingFailedError):
+    """A loss is exactly zero: nothing is measured, or nothing is left to learn from."""
+
+
+class GradientSpikeError(TrainingFailedError):
+    """The gradient norm jumped far beyond what it was."""
+
+
+class OverfittingError(TrainingFailedError):
+    """The training loss falls while the validation loss rises."""
+
+
+class NoLearningError(TrainingFailedError):
+    """The loss did not fall within the declared number of steps, or the trained model answers as its base does."""
+
+
+class DeadTargetError(TrainingFailedError):
+    """A LoRA target or a module to save matches nothing in the base model."""
+
+
+class UnlabelledSampleError(TrainingFailedError):
+    """Masking or cutting leaves a sample without a token that is trained on."""
+
+
+class CheckpointError(VerdictError):
+    """A checkpoint is torn, misses a file, or belongs to another training."""
+
+
+class AdapterKeysError(VerdictError):
+    """An adapter's weights are not those that its base model and configuration ask for."""
+
+
+class ChainError(VerificationError):
+    """A job's chain of events is missing, forked, cut off or altered.
+
+    Attributes:
+        job_id: the job.
+        state: `missing`, `forked` or `unverifiable`.
+        seq: sequence number of the first event that does not fit; None where there is none.
+    """
+
+    def __init__(self, job_id: str, state: str, seq: int | None, problem: str) -> None:
+        self.job_id = job_id
+        self.state = state
+        self.seq = seq
+        place = f"ledger of job {job_id}" + ("" if seq is None else f", event {seq},")
+        super().__init__(place, problem, "halt what trains beside it, and restore the ledger from a backup")
+
+
+class JobHaltedError(VerdictError):
+    """A training job may not start or go on: it is quarantined, isolated, or its ledger cannot be trusted."""
+
+
 class ExportCheckError(VerdictError):
     """The exported folder does not hold what the serving runtime needs."""
 
@@ -159,6 +216,10 @@ class LabelError(InputError):
     """A label is outside the declared list, or the list itself is unusable."""
 
 
+class ThresholdError(InputError):
+    """A gate's threshold is finer than what the eval set and the seeds of a training can tell apart."""
+
+
 class UnknownNameError(InputError):
     """A digest, registry name, stage or week that nothing is known of."""
 
@@ -194,6 +255,10 @@ class StoreError(EnvironmentProblemError):
 
 class DatabaseError(EnvironmentProblemError):
     """The database cannot be opened, is locked, or has a schema this version does not know."""
+
+
+class LedgerError(EnvironmentProblemError):
+    """The ledger cannot be read or appended to."""
 
 
 class LeaseLostError(EnvironmentProblemError):

@@ -7,7 +7,7 @@ is keyed by the *projection* of the manifest that can change its result (`PROJEC
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -22,6 +22,7 @@ from ftpipeline.schema import (
     Name,
     Revision,
     Section,
+    Task,
     Texts,
     Train,
     load_yaml,
@@ -89,7 +90,7 @@ class Manifest(Section):
     """
 
     run_id: Name
-    task: Literal["sequence_classification"] = "sequence_classification"
+    task: Task = "sequence_classification"
     labels: Texts = ()
     base_model: BaseModelPin
     tokenizer_sha256: Hex64

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 from ftpipeline.errors import PipelineFileError
 from ftpipeline.schema import (
     Abstention,
+    Checkpoints,
     Evaluation,
     Export,
     Gates,
@@ -25,6 +26,7 @@ from ftpipeline.schema import (
     Revision,
     Section,
     Share,
+    Task,
     Texts,
     Train,
     load_yaml,
@@ -301,7 +303,9 @@ class PipelineFile(Section):
     curate: Curate = Curate()
     split: Split = Split()
     eval_sets: EvalSets
+    task: Task = "sequence_classification"
     train: Train
+    checkpoints: Checkpoints = Checkpoints()
     export: Export = Export()
     abstention: Abstention = Abstention()
     evaluation: Evaluation = Evaluation()

@@ -33,6 +33,9 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
 
+Task = Literal["sequence_classification", "causal_lm"]
+"""What a model is trained for: a class per text, or text that is scored label by label."""
+
 ROLES = ("task", "regression", "safety")
 """The three eval sets of every gate."""
 
@@ -46,8 +49,46 @@ class Lora(Section):
     target_modules: Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
 
+class Consumption(Section):
+    """A checkpoint of another job that this training uses; what is read is written to the ledger first.
+
+    Attributes:
+        use: `warm_start` before the first step; `reference` measures the drift from it; `teacher` is distilled from;
+            `merge` averages its adapter into this one.
+        job: id of the job that made the checkpoint.
+        step: optimizer step of the checkpoint; it is waited for while that job trains.
+        at_step: step of this training before which a merge happens; only for `merge`.
+        weight: share of the other adapter in a merge, or of the teacher in the loss.
+    """
+
+    use: Literal["warm_start", "reference", "teacher", "merge"]
+    job: Annotated[str, Field(min_length=1)]
+    step: Positive
+    at_step: Positive | None = None
+    weight: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+
+
+class Checks(Section):
+    """When a training is ended because it cannot become good; the checks for non-finite numbers are always on.
+
+    Attributes:
+        grad_norm_factor: a gradient norm beyond so many times the median of the last 100 is a spike.
+        no_learning_steps: by this step the loss must have fallen; None for no such check.
+        overfitting_evaluations: evaluations in a row after the first epoch with a rising validation loss and a falling
+            training loss that end it; None for no such check.
+    """
+
+    grad_norm_factor: Annotated[float, Field(gt=1.0)] = 1000.0
+    no_learning_steps: Positive | None = None
+    overfitting_evaluations: Positive | None = 3
+
+
 class Train(Section):
-    """Everything that shapes the training; `max_steps` wins over `epochs` where both are given."""
+    """Everything that shapes the training; `max_steps` wins over `epochs` where both are given.
+
+    Attributes:
+        evaluation_steps: optimizer steps between two evaluations (validation, drift from the base, regression score).
+    """
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     lr: Annotated[float, Field(gt=0.0)]
@@ -60,6 +101,10 @@ class Train(Section):
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
     modules_to_save: Texts = ()
+    gradient_accumulation: Positive = 1
+    evaluation_steps: Positive | None = None
+    checks: Checks = Checks()
+    consumes: Annotated[tuple[Consumption, ...], Field(strict=False)] = ()
     lora: Lora
 
     @model_validator(mode="after")
@@ -67,6 +112,18 @@ class Train(Section):
         if self.epochs is None and self.max_steps is None:
             raise ValueError("give epochs or max_steps")
         return self
+
+
+class Checkpoints(Section):
+    """How often a training is saved, and how many of its checkpoints are kept; no result depends on it.
+
+    Attributes:
+        steps: optimizer steps between two checkpoints.
+        keep: newest checkpoints that are kept, beside those that another job consumed.
+    """
+
+    steps: Positive = 50
+    keep: Positive = 3
 
 
 class Export(Section):

@@ -41,7 +41,7 @@ def build_manifest(cycle: Cycle, run: RunContext, inputs: Inputs) -> Manifest:
         },
         "code": code_identity(cycle.pipeline.path.parent).model_dump(),
         "environment": _environment(cycle),
-        **file.model_dump(mode="json", include={"train", "export", "abstention", "evaluation", "gates"}),
+        **file.model_dump(mode="json", include={"task", "train", "export", "abstention", "evaluation", "gates"}),
     }
     return manifest.parse(document, f"manifest of {cycle.pipeline.name} {run.week}")
 

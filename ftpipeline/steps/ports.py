@@ -32,12 +32,18 @@ class WorkerRequest:
         inputs: input name to folder.
         params: JSON parameters, the projection of the manifest the worker may read.
         out: folder whose content becomes the step's output.
+        exchange: folder where checkpoints are left for the launcher and answers are found; None where nobody keeps any.
+        resume: a complete checkpoint to go on from; what comes out is the same with it and without.
+        checkpoint_steps: optimizer steps between two checkpoints; None for none but the one of a stop.
     """
 
     module: str
     inputs: Mapping[str, Path]
     params: Mapping[str, Any]
     out: Path
+    exchange: Path | None = None
+    resume: Path | None = None
+    checkpoint_steps: int | None = None
 
 
 class Launcher(ABC):
