@@ -4,7 +4,8 @@ The exit code of the command line is a property of the error's branch: 1 a verdi
 input, 3 an environment that must be put right first (design, contract C14).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
 
@@ -85,7 +86,17 @@ class LeakageError(VerdictError):
 
 
 class TrainingFailedError(VerdictError):
-    """The training worker ended without an adapter that may be used."""
+    """The training worker ended without an adapter that may be used.
+
+    Attributes:
+        evidence: what a check saw (`kind`, `step`, `value`, `limit`), as JSON values; empty where no number decided.
+    """
+
+    evidence: Mapping[str, object] = MappingProxyType({})
+
+    def __init__(self, message: str, evidence: Mapping[str, object] = evidence) -> None:
+        self.evidence = dict(evidence)
+        super().__init__(message)
 
 
 class NonFiniteError(TrainingFailedError):
@@ -98,6 +109,10 @@ class ZeroLossError(TrainingFailedError):
 
 class GradientSpikeError(TrainingFailedError):
     """The gradient norm jumped far beyond what it was."""
+
+
+class LossExplosionError(TrainingFailedError):
+    """The loss climbed far beyond where it began, and stays there."""
 
 
 class OverfittingError(TrainingFailedError):
@@ -153,8 +168,44 @@ class GateRecordError(VerdictError):
     """A gate record does not speak for the artifact, manifest or production generation it is used for."""
 
 
+class UnevaluatedError(GateRecordError):
+    """A report, or a gate record, is the output of no step that was run here."""
+
+
+class ForeignReportError(GateRecordError):
+    """The report that a gate rests on is about another artifact, or compares with another production."""
+
+
+class UnexportedArtifactError(GateRecordError):
+    """What is to be registered is not what the export step made: the served bytes are the ones that are measured."""
+
+
+class StaleEvalSetError(GateRecordError):
+    """The gate measured on another version of an eval set than the newest one."""
+
+
+class StaleGateError(GateRecordError):
+    """Production was moved since the gate compared with it."""
+
+
+class ReplayedGateError(GateRecordError):
+    """A gate record that a newer one of the same entry has replaced is presented again."""
+
+
 class TransitionError(VerdictError):
     """A stage move that the registry's state machine does not allow."""
+
+
+class SkippedStageError(TransitionError):
+    """A promotion leaves out a stage."""
+
+
+class RejectedEntryError(TransitionError):
+    """A rejected entry was to be moved; rejection is for good."""
+
+
+class ProtectedArtifactError(VerdictError):
+    """An artifact cannot be deleted: a stage holds it, or it is what a rollback returns to."""
 
 
 class StaleGenerationError(VerdictError):
@@ -218,6 +269,10 @@ class LabelError(InputError):
 
 class ThresholdError(InputError):
     """A gate's threshold is finer than what the eval set and the seeds of a training can tell apart."""
+
+
+class ModelFilesError(InputError):
+    """A base model's folder is not whole: a weight file, shard, configuration or tokenizer is missing or torn."""
 
 
 class UnknownNameError(InputError):

@@ -26,6 +26,7 @@ from ftpipeline.schema import (
     Texts,
     Train,
     load_yaml,
+    require_prompt_is_asked,
     validate,
 )
 
@@ -111,6 +112,11 @@ class Manifest(Section):
                 "code.image: null stands only with the subprocess launcher; "
                 f"pin the image of {self.environment.launcher!r}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _prompt_is_asked(self) -> Self:
+        require_prompt_is_asked(self.task, self.train)
         return self
 
     def projection(self, step: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ manifest, which is this file plus everything that a week pins.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
+from ftpipeline.cron import is_cron
 from ftpipeline.errors import PipelineFileError
 from ftpipeline.schema import (
     Abstention,
@@ -23,6 +24,7 @@ from ftpipeline.schema import (
     Gates,
     Identifier,
     Name,
+    Positive,
     Revision,
     Section,
     Share,
@@ -30,6 +32,7 @@ from ftpipeline.schema import (
     Texts,
     Train,
     load_yaml,
+    require_prompt_is_asked,
     validate,
 )
 from ftpipeline.weeks import DAYS, Calendar
@@ -37,15 +40,6 @@ from ftpipeline.weeks import DAYS, Calendar
 PIPELINES_VARIABLE = "FTPIPELINE_PIPELINES"
 ABSTAIN = "abstain"
 """The answer of a classifier that is not confident; never a label."""
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_CRON: Sequence[tuple[range, Sequence[str]]] = (
-    (range(60), ()),
-    (range(24), ()),
-    (range(1, 32), ()),
-    (range(1, 13), _MONTHS),
-    (range(7), ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
-)
-"""Values and names of minutes, hours, days of the month, months and days of the week, in the order of cron's fields."""
 
 
 class Week(Section):
@@ -80,8 +74,7 @@ class Schedule(Section):
     @field_validator("cron")
     @classmethod
     def _cron_has_five_fields(cls, cron: str) -> str:
-        fields = cron.split()
-        if len(fields) != len(_CRON) or not all(map(_is_cron_field, fields, _CRON)):
+        if not is_cron(cron):
             raise ValueError(f"{cron!r} is no cron schedule; give five fields, such as '0 4 * * 1' for Mondays at 4:00")
         return cron
 
@@ -93,25 +86,6 @@ class Schedule(Section):
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"no time zone {timezone!r}; give an IANA name such as Europe/Berlin or UTC") from None
         return timezone
-
-
-def _is_cron_field(field: str, kind: tuple[range, Sequence[str]]) -> bool:
-    """Tell whether a field is a list of `*`, values and ranges, each with or without a step."""
-    return all(_is_cron_item(item, *kind) for item in field.lower().split(","))
-
-
-def _is_cron_item(item: str, values: range, names: Sequence[str]) -> bool:
-    span, slash, step = item.partition("/")
-    if slash and not (step.isdecimal() and int(step) in range(1, values.stop)):
-        return False
-    if span == "*":
-        return True
-    ends = [values[names.index(end)] if end in names else _whole(end) for end in span.split("-")]
-    return len(ends) <= 2 and all(end in values for end in ends) and ends == sorted(ends)
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdecimal() else -1
 
 
 class BaseModelSource(Section):
@@ -249,6 +223,7 @@ class Split(Section):
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     seed: Annotated[int, Field(ge=0)] = 0
     missing_classes: Literal["report", "fail"] = "report"
+    forced_sides: Literal["report", "fail"] = "report"
     leakage: Leakage = Leakage()
 
 
@@ -270,11 +245,16 @@ class EvalSet(Section):
 
 
 class EvalSets(Section):
-    """The three sets of every gate."""
+    """The three sets of every gate.
+
+    Attributes:
+        schedule: when new versions are frozen, and production and the last candidates scored on them.
+    """
 
     task: EvalSet
     regression: EvalSet
     safety: EvalSet
+    schedule: Schedule = Schedule(cron="0 2 1 * *")
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -288,6 +268,19 @@ class EvalSets(Section):
     def by_role(self) -> Mapping[str, EvalSet]:
         """Return the sets by role."""
         return {"task": self.task, "regression": self.regression, "safety": self.safety}
+
+
+class Release(Section):
+    """How a candidate gets on.
+
+    Attributes:
+        automatic: last stage that a candidate whose gate passed is moved to without a person; None where a person moves
+            every one. A first release always waits for a person.
+        rescored: how many of the newest candidates are scored again on a new version of an eval set.
+    """
+
+    automatic: Literal["shadow", "canary", "production"] | None = None
+    rescored: Positive = 3
 
 
 class PipelineFile(Section):
@@ -310,7 +303,13 @@ class PipelineFile(Section):
     abstention: Abstention = Abstention()
     evaluation: Evaluation = Evaluation()
     gates: Gates
+    release: Release = Release()
     isolation: Literal["best", "enforced"] = "best"
+
+    @model_validator(mode="after")
+    def _prompt_is_asked(self) -> Self:
+        require_prompt_is_asked(self.task, self.train)
+        return self
 
     @model_validator(mode="after")
     def _one_label_list(self) -> Self:

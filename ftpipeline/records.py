@@ -39,6 +39,8 @@ class Step:
         distributions: names of distributions whose versions shape the result, beside those that the code imports.
         reads: files that the step may read beside its inputs, relative to the folder of its module; keyed by content.
         env: environment variables that the step may read; keyed by value.
+        caches: names of folders that the step may read and that make it faster, such as compiled code; nothing in them
+            changes a result, so they are in no key. `FTPIPELINE_CACHE_<NAME>` is the folder, where it is there.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Step:
     distributions: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
+    caches: tuple[str, ...] = ()
 
     def __call__(self, inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, **ports: Any) -> Facts:
         """Run the step's function directly, as a test or another orchestrator would."""
@@ -65,6 +68,7 @@ def step(
     distributions: Sequence[str] = (),
     reads: Sequence[str] = (),
     env: Sequence[str] = (),
+    caches: Sequence[str] = (),
 ) -> Callable[[Callable[..., Facts]], Step]:
     """Declare a step function.
 
@@ -75,6 +79,7 @@ def step(
         distributions: distributions whose installed versions are part of the key, beside those the code imports.
         reads: files to read beside the inputs, relative to the folder of the step's module.
         env: environment variables to read.
+        caches: names of folders that make the step faster and change no result.
 
     Raises:
         StepDefinitionError: the name is not a lower-case identifier or the version is empty.
@@ -83,7 +88,7 @@ def step(
         raise StepDefinitionError(f"step name {name!r} is not usable; use lower-case letters, digits and underscores")
     if not code_version:
         raise StepDefinitionError(f"step {name!r} has an empty code_version; declare one, for example code_version='1'")
-    needs = [tuple(sorted(names)) for names in (distributions, reads, env)]
+    needs = [tuple(sorted(names)) for names in (distributions, reads, env, caches)]
     return lambda function: Step(name, code_version, kind, function, *needs)
 
 
@@ -111,7 +116,7 @@ class Verdict(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
-    """Thresholds are met, by less than training again with another seed would change."""
+    """Thresholds are met, by less than another draw of eval rows, or another seed, would change."""
     FIRST_RELEASE = "first_release"
     """There is no production to compare with."""
     ALREADY_PRODUCTION = "already_production"

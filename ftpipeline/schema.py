@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ftpipeline.errors import InputError
 
@@ -36,6 +36,12 @@ Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
 Task = Literal["sequence_classification", "causal_lm"]
 """What a model is trained for: a class per text, or text that is scored label by label."""
 
+PROMPT_TEXT, PROMPT_LABELS = "{text}", "{labels}"
+"""What stands in a prompt for the text that is asked about, and for the declared labels."""
+
+MAX_NEW_TOKENS = 256
+"""Most tokens that a causal model's answer in its own words may be asked to have."""
+
 ROLES = ("task", "regression", "safety")
 """The three eval sets of every gate."""
 
@@ -55,7 +61,7 @@ class Consumption(Section):
     Attributes:
         use: `warm_start` before the first step; `reference` measures the drift from it; `teacher` is distilled from;
             `merge` averages its adapter into this one.
-        job: id of the job that made the checkpoint.
+        job: id of the job that made the checkpoint, or in a pipeline file the pipeline whose job of the week is meant.
         step: optimizer step of the checkpoint; it is waited for while that job trains.
         at_step: step of this training before which a merge happens; only for `merge`.
         weight: share of the other adapter in a merge, or of the teacher in the loss.
@@ -75,7 +81,7 @@ class Checks(Section):
         grad_norm_factor: a gradient norm beyond so many times the median of the last 100 is a spike.
         no_learning_steps: by this step the loss must have fallen; None for no such check.
         overfitting_evaluations: evaluations in a row after the first epoch with a rising validation loss and a falling
-            training loss that end it; None for no such check.
+            training loss that end it, where evaluations are declared; None for no such check.
     """
 
     grad_norm_factor: Annotated[float, Field(gt=1.0)] = 1000.0
@@ -87,7 +93,9 @@ class Train(Section):
     """Everything that shapes the training; `max_steps` wins over `epochs` where both are given.
 
     Attributes:
+        precision: what is computed in; `auto` is bf16 on a GPU that can, else fp32. Weights are kept in fp32.
         evaluation_steps: optimizer steps between two evaluations (validation, drift from the base, regression score).
+        prompt: the user's turn that a causal model answers; `{text}` stands for the text, `{labels}` for the labels.
     """
 
     seed: Annotated[int, Field(ge=0, lt=2**32)]
@@ -101,17 +109,43 @@ class Train(Section):
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
     max_grad_norm: Annotated[float, Field(gt=0.0)] = 1.0
     modules_to_save: Texts = ()
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     gradient_accumulation: Positive = 1
     evaluation_steps: Positive | None = None
     checks: Checks = Checks()
     consumes: Annotated[tuple[Consumption, ...], Field(strict=False)] = ()
+    prompt: str = PROMPT_TEXT
     lora: Lora
+
+    @field_validator("prompt")
+    @classmethod
+    def _prompt_shows_the_text_once(cls, prompt: str) -> str:
+        if prompt.count(PROMPT_TEXT) != 1:
+            raise ValueError(f"{prompt!r:.60} must hold {PROMPT_TEXT} once; write it where the text goes")
+        return prompt
 
     @model_validator(mode="after")
     def _has_an_end(self) -> Self:
         if self.epochs is None and self.max_steps is None:
             raise ValueError("give epochs or max_steps")
         return self
+
+    @model_validator(mode="after")
+    def _no_learning_is_checked_before_the_end(self) -> Self:
+        by = self.checks.no_learning_steps
+        if by is not None and self.max_steps is not None and by > self.max_steps:
+            raise ValueError(f"checks.no_learning_steps {by} is beyond max_steps {self.max_steps}; lower it")
+        return self
+
+
+def require_prompt_is_asked(task: Task, train: Train) -> None:
+    """Refuse a prompt that no model is asked: it would train a classifier anew and change nothing.
+
+    Raises:
+        ValueError: pydantic makes it a field's problem.
+    """
+    if task != "causal_lm" and train.prompt != PROMPT_TEXT:
+        raise ValueError("train.prompt is asked of a causal model only; remove it, or set task to causal_lm")
 
 
 class Checkpoints(Section):
@@ -127,10 +161,21 @@ class Checkpoints(Section):
 
 
 class Export(Section):
-    """How the served files are made."""
+    """How the served files are made.
 
-    merge_adapter: Literal[True] = True
+    Attributes:
+        merge_adapter: False for the adapter alone, to be served beside others on one base model.
+        quantize: `int8` is ONNX Runtime's dynamic one, per channel, for a classifier, and GGUF Q8_0 for a causal model.
+    """
+
+    merge_adapter: bool = True
     quantize: Literal["int8", "none"] = "int8"
+
+    @model_validator(mode="after")
+    def _an_adapter_is_not_quantized(self) -> Self:
+        if not self.merge_adapter and self.quantize != "none":
+            raise ValueError("quantize: an adapter alone is not quantized; set it to none, or merge_adapter to true")
+        return self
 
 
 class Abstention(Section):
@@ -140,9 +185,14 @@ class Abstention(Section):
 
 
 class Evaluation(Section):
-    """How the exported artifact is scored."""
+    """How the exported artifact is scored.
+
+    Attributes:
+        max_new_tokens: tokens after which an answer in a causal model's own words is cut.
+    """
 
     batch_size: Positive = 64
+    max_new_tokens: Annotated[int, Field(ge=1, le=MAX_NEW_TOKENS)] = 24
 
 
 class Gates(Section):

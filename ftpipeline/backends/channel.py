@@ -34,6 +34,18 @@ class Channel:
         """Say what was measured at a step."""
         self._send({"metric": metric_record(point)})
 
+    def evaluation(self, record: Message) -> None:
+        """Say what was measured on rows that are not trained on."""
+        self._send({"evaluation": record})
+
+    def checkpoint(self, step: int, epoch: float, folder: str) -> None:
+        """Say that a complete checkpoint stands in the exchange, under the name `folder`."""
+        self._send({"checkpoint": {"step": step, "epoch": epoch, "folder": folder}})
+
+    def consume(self, record: Message) -> None:
+        """Ask for another job's checkpoint; the answer is a file in the exchange."""
+        self._send({"consume": record})
+
     def error(self, error: FtpipelineError) -> None:
         """Say why there is no usable output."""
         self._send(error_message(error))
@@ -83,8 +95,13 @@ class JsonlMetricSink(MetricSink):
         path.write_bytes(b"")
 
     def _emit(self, point: MetricPoint) -> None:
-        with self._path.open("a", encoding="utf-8") as stream:
-            _write_line(stream, metric_record(point))
+        append_line(self._path, metric_record(point))
+
+
+def append_line(path: Path, record: Message) -> None:
+    """Append `record` to a file as one line of strict JSON."""
+    with path.open("a", encoding="utf-8") as stream:
+        _write_line(stream, record)
 
 
 def metric_record(point: MetricPoint) -> Message:

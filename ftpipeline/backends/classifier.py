@@ -14,7 +14,9 @@ from ftpipeline.errors import InputError
 def load_classifier(
     base_model: Path, labels: Sequence[str], *, attention: str | None = None
 ) -> tuple[PreTrainedModel, set[str]]:
-    """Return the base as a classifier, and the names of the weights that its files do not hold: those are random.
+    """Return the base as a classifier, and the names of its weights that are random.
+
+    Those are the ones that its files do not hold, or hold in another size, as the head of another number of classes.
 
     Args:
         base_model: folder with configuration and safetensors weights.
@@ -36,9 +38,10 @@ def load_classifier(
                 use_safetensors=True,
                 dtype=torch.float32,
                 attn_implementation=attention,
+                ignore_mismatched_sizes=True,
                 output_loading_info=True,
             )
     except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         summary = " ".join(str(error).split())
         raise InputError(f"base model cannot be loaded as a classifier ({summary:.300}); check its files") from error
-    return model, set(report["missing_keys"])
+    return model, {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute
 import pyarrow.parquet
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerBase
 
 from ftpipeline.backends.lifetime import StopRequest
 from ftpipeline.errors import EmptyResultError, LabelError
+from ftpipeline.pipeline import ABSTAIN
+from ftpipeline.steps.tables import ROWS
 
 _CHUNK_ROWS = 1024
 
@@ -75,3 +78,14 @@ class Encoder:
         return [
             dict(zip(names, row, strict=True)) | {"labels": label} for row, label in zip(columns, classes, strict=True)
         ]
+
+
+def labelled_rows(eval_set: Path, folder: Path) -> Path:
+    """Write an eval set's rows that expect a label into `folder` as a split has them, and return the file.
+
+    A model in training answers with a label only: whether it should have abstained is not known before calibration.
+    """
+    table = pyarrow.parquet.read_table(eval_set / ROWS, columns=["text", "expected"]).rename_columns(["text", "label"])
+    target = folder / "regression.parquet"
+    pyarrow.parquet.write_table(table.filter(pyarrow.compute.not_equal(table["label"], ABSTAIN)), target)
+    return target

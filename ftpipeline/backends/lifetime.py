@@ -21,14 +21,22 @@ class StopRequest:
 
     def __init__(self) -> None:
         self._signal: signal.Signals | None = None
+        self.kept = "nothing is kept"
+        """What there is to go on from, for the message."""
 
     def listen(self) -> None:
         """Take both signals from now on; call it in the main thread before anything slow is imported."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._remember)
+            signal.signal(number, self.remember)
 
-    def _remember(self, number: int, frame: FrameType | None) -> None:
+    def remember(self, number: int, frame: FrameType | None = None) -> None:
+        """Handle a signal: remember it until the next boundary."""
         self._signal = signal.Signals(number)
+
+    @property
+    def requested(self) -> bool:
+        """Tell whether a signal has come."""
+        return self._signal is not None
 
     def check(self, where: str) -> None:
         """Return unless a signal has come.
@@ -40,7 +48,7 @@ class StopRequest:
             WorkerInterruptedError: the worker was asked to stop.
         """
         if self._signal is not None:
-            raise WorkerInterruptedError(f"training stopped by {self._signal.name} {where}; nothing is kept, run again")
+            raise WorkerInterruptedError(f"training stopped by {self._signal.name} {where}; {self.kept}, run again")
 
 
 def end_with(parent: int) -> None:

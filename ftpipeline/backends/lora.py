@@ -10,8 +10,11 @@ from transformers import PreTrainedModel
 
 from ftpipeline.backends.classifier import load_classifier
 from ftpipeline.backends.quiet import attaching_quietly
-from ftpipeline.errors import InputError, TrainingFailedError
+from ftpipeline.digest import Digest
+from ftpipeline.errors import DeadTargetError, InputError
 from ftpipeline.schema import Train
+from ftpipeline.steps.base_pin import base_tree
+from ftpipeline.steps.lora_targets import TargetMatch, match_targets
 
 _HEADS = ("classifier", "score")
 """The layers of a classifier that peft trains and saves unasked."""
@@ -19,15 +22,17 @@ _HEADS = ("classifier", "score")
 
 @dataclass(frozen=True)
 class LoraModel:
-    """A classifier that is ready to be trained.
+    """A model that is ready to be trained.
 
     Attributes:
         model: the base with its adapter.
         matches: target name to the number of layers it matched.
+        partial: target name to the layers it matched, where these are not all of their kind.
     """
 
     model: PeftModel
     matches: Mapping[str, int]
+    partial: Mapping[str, str]
 
 
 def build(base_model: Path, labels: Sequence[str], settings: Train) -> LoraModel:
@@ -35,33 +40,45 @@ def build(base_model: Path, labels: Sequence[str], settings: Train) -> LoraModel
 
     Raises:
         InputError: the folder is no model that can classify, or lacks weights that no adapter would keep.
-        TrainingFailedError: a target or a module to save matches nothing, or is no layer that LoRA can adapt.
+        DeadTargetError: a target or a module to save matches nothing, or is no layer that LoRA can adapt.
     """
     base, missing = load_classifier(base_model, labels)
-    matches = _matches(base, "LoRA target", settings.lora.target_modules)
-    _matches(base, "module to save", settings.modules_to_save)
     _refuse_lost_weights(missing, (*_HEADS, *settings.modules_to_save))
-    return LoraModel(_attach(base, settings), matches)
+    return attach_new(base, settings, TaskType.SEQ_CLS, base_tree(base_model))
 
 
-def _matches(model: nn.Module, role: str, names: Iterable[str]) -> dict[str, int]:
-    """Count the modules that each name matches, as peft does: the whole path or its last parts."""
-    paths = [path for path, _ in model.named_modules()]
-    counts = {name: sum(path == name or path.endswith(f".{name}") for path in paths) for name in names}
-    if not all(counts.values()):
-        found = ", ".join(f"{name}: {count}" for name, count in counts.items())
-        known = ", ".join(_adaptable(model))
-        raise TrainingFailedError(f"{role} matches nothing (matches: {found}); layers of this base model are {known}")
-    return counts
+def attach_new(base: PreTrainedModel, settings: Train, task: TaskType, tree: Digest) -> LoraModel:
+    """Add a fresh adapter to a loaded base model.
+
+    Args:
+        base: the loaded model.
+        settings: the adapter's shape and the modules to save.
+        task: what peft calls the task.
+        tree: digest of the base model's tree; the adapter names its base by it.
+
+    Raises:
+        DeadTargetError: a target or a module to save matches nothing, or is no layer that LoRA can adapt.
+    """
+    modules, known = [path for path, _ in base.named_modules()], _adaptable(base)
+    matches = match_targets("LoRA target", settings.lora.target_modules, modules, known)
+    match_targets("module to save", settings.modules_to_save, modules, known)
+    model = _attach(base, settings, task)
+    for config in model.peft_config.values():
+        config.base_model_name_or_path = tree
+    return LoraModel(model, {match.name: match.count for match in matches}, _partial(matches))
+
+
+def _partial(matches: Iterable[TargetMatch]) -> dict[str, str]:
+    return {match.name: match.coverage for match in matches if match.skipped}
 
 
 def _adaptable(model: nn.Module) -> list[str]:
     return sorted({path.rpartition(".")[2] for path, module in model.named_modules() if isinstance(module, nn.Linear)})
 
 
-def _attach(base: PreTrainedModel, settings: Train) -> PeftModel:
+def _attach(base: PreTrainedModel, settings: Train, task: TaskType) -> PeftModel:
     config = LoraConfig(
-        task_type=TaskType.SEQ_CLS,
+        task_type=task,
         r=settings.lora.r,
         lora_alpha=settings.lora.lora_alpha,
         lora_dropout=settings.lora.lora_dropout,
@@ -72,7 +89,7 @@ def _attach(base: PreTrainedModel, settings: Train) -> PeftModel:
         with attaching_quietly():
             return get_peft_model(base, config)
     except ValueError as error:
-        raise TrainingFailedError(f"LoRA cannot adapt this base model ({error}); change lora.target_modules") from error
+        raise DeadTargetError(f"LoRA cannot adapt this base model ({error}); change lora.target_modules") from error
 
 
 def _refuse_lost_weights(missing: Iterable[str], saved: Iterable[str]) -> None:
@@ -81,5 +98,6 @@ def _refuse_lost_weights(missing: Iterable[str], saved: Iterable[str]) -> None:
     lost = sorted(name for name in missing if not any(module in f".{name}" for module in modules))
     if lost:
         raise InputError(
-            f"base model lacks the weights {', '.join(lost[:5])}; name their module in train.modules_to_save"
+            f"base model lacks the weights {', '.join(lost[:5])}, or has them in another size; "
+            "name their module in train.modules_to_save"
         )

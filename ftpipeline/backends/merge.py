@@ -14,6 +14,7 @@ from ftpipeline.backends.adapter_loading import attach
 from ftpipeline.backends.classifier import load_classifier
 from ftpipeline.backends.quiet import attaching_quietly
 from ftpipeline.errors import ExportCheckError
+from ftpipeline.steps.base_pin import check_base
 
 LOGIT_TOLERANCE = 1e-3
 """Largest accepted logit difference between two fp32 forms of one model, relative to the largest logit or 1.
@@ -48,10 +49,12 @@ def merge(base_model: Path, adapter: Path, labels: Sequence[str]) -> MergedModel
     """Load `base_model` as a classifier of `labels` and merge `adapter` into it, in fp32.
 
     Raises:
+        BaseModelMismatchError: the adapter was trained on another base; nothing is loaded.
         InputError: the base is no model that can classify.
-        ExportCheckError: keys or shapes of the adapter do not fit the base, a layer stands in neither of them, a weight
-            is not finite, the merge changed nothing, or it changed the answers.
+        AdapterKeysError: keys or shapes of the adapter do not fit the base, or a layer stands in neither of them.
+        ExportCheckError: a weight is not finite, the merge changed nothing, or it changed the answers.
     """
+    check_base(base_model, adapter)
     base, untrained = load_classifier(base_model, labels, attention="eager")
     base.eval()
     probe = _probe(base)

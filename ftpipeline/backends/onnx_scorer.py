@@ -1,6 +1,5 @@
 """Score texts with an export folder in ONNX Runtime on the CPU, as a server does: without torch or transformers."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ import onnxruntime
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
-from ftpipeline.errors import EnvironmentProblemError, ExportCheckError
+from ftpipeline.backends.probabilities import softmax
+from ftpipeline.backends.threads import serving_threads
+from ftpipeline.errors import ExportCheckError
 from ftpipeline.steps.artifact import MODEL_FILE, read_export_record
 from ftpipeline.steps.ports import Progress, Scorer, Scores
-
-THREADS_VARIABLE = "FTPIPELINE_THREADS"
-"""Environment variable with the number of threads a session may use; one where it is not set."""
+from ftpipeline.steps.tokenizer import check_tokenizer
 
 
 class OnnxScorer(Scorer):
@@ -28,9 +27,14 @@ class OnnxScorer(Scorer):
 
     code_version = "1"
 
+    def runtime(self, artifact: Path) -> str:
+        """Return ONNX Runtime's name and version."""
+        return f"onnxruntime {onnxruntime.__version__}"
+
     def _score(self, artifact: Path, texts: Sequence[str], batch_size: int, progress: Progress) -> Scores:
         record = read_export_record(artifact)
         tokenizer = _tokenizer(artifact, record.max_length)
+        check_tokenizer(artifact, record.tokenizer_sha256, "artifact")
         session = open_session(artifact / MODEL_FILE)
         predicted: list[int] = []
         confidence: list[float] = []
@@ -41,20 +45,6 @@ class OnnxScorer(Scorer):
                 confidence.append(float(probabilities.max()))
             progress(len(predicted), len(texts), "texts scored")
         return Scores(predicted, confidence)
-
-
-def softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the probabilities of one text's logits, shape (labels,), in double precision.
-
-    Raises:
-        ExportCheckError: a logit is not finite.
-    """
-    if not np.isfinite(logits).all():
-        raise ExportCheckError("the model answers a logit that is not finite; train an adapter with sound weights")
-    shifted = logits.astype(np.float64)
-    powers = np.exp(shifted - shifted.max())
-    probabilities: NDArray[np.float64] = powers / powers.sum()
-    return probabilities
 
 
 def _tokenizer(artifact: Path, max_length: int) -> Tokenizer:
@@ -71,15 +61,8 @@ def open_session(model: Path) -> onnxruntime.InferenceSession:
         EnvironmentProblemError: FTPIPELINE_THREADS is set, but to no number of threads.
     """
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = _threads()
+    options.intra_op_num_threads = options.inter_op_num_threads = serving_threads()
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-
-
-def _threads() -> int:
-    text = os.environ.get(THREADS_VARIABLE, "1")
-    if not text.isdecimal() or int(text) == 0:
-        raise EnvironmentProblemError(f"{THREADS_VARIABLE} is {text!r}; set it to a number of threads from 1")
-    return int(text)
 
 
 def _batches(texts: Sequence[str], size: int) -> Iterator[list[str]]:

@@ -4,6 +4,9 @@ A worker runs as `python -m MODULE REQUEST.json`. It speaks in messages, JSON ob
 
 * `{"progress": [done, total, note]}`
 * `{"metric": {"step": 3, "epoch": 0.5, "loss": 1.2, ...}}`; `{"non_finite": "nan" | "inf" | "-inf"}` for such a value
+* `{"evaluation": {"step": 3, "epoch": 0.5, "val_loss": 1.1, "scores": {...}, ...}}`
+* `{"checkpoint": {"step": 3, "epoch": 0.5, "folder": "checkpoint-3"}}`; the folder is complete, in the exchange
+* `{"consume": {"ticket": 1, "use": "merge", "job": "...", "step": 40, "at_step": 7}}`; the answer is a file, too
 * `{"error": {"type": "TrainingFailedError", "message": "..."}}`
 
 one a line on its standard output, or as custom messages where the launcher opened a Dagster Pipes session. Its exit
@@ -14,15 +17,14 @@ without a word is an environment problem, whatever its exit code.
 
 import json
 import os
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ftpipeline import errors
-from ftpipeline.errors import FtpipelineError, WorkerError, WorkerInterruptedError
-from ftpipeline.steps.ports import Progress, WorkerRequest, silent
+from ftpipeline.errors import FtpipelineError, TrainingFailedError, WorkerError
+from ftpipeline.steps.ports import WorkerRequest
 
 EXIT_INTERRUPTED = 75
 
@@ -36,16 +38,33 @@ _SAYABLE: Mapping[str, type[FtpipelineError]] = {
         errors.TokenizerMismatchError,
         errors.LeakageError,
         errors.TrainingFailedError,
+        errors.NonFiniteError,
+        errors.ZeroLossError,
+        errors.GradientSpikeError,
+        errors.LossExplosionError,
+        errors.OverfittingError,
+        errors.NoLearningError,
+        errors.DeadTargetError,
+        errors.UnlabelledSampleError,
+        errors.CheckpointError,
+        errors.AdapterKeysError,
+        errors.JobHaltedError,
+        errors.ExportCheckError,
         errors.InputError,
+        errors.UnknownNameError,
         errors.EmptyResultError,
         errors.LabelError,
+        errors.ModelFilesError,
         errors.EnvironmentProblemError,
+        errors.StoreError,
+        errors.LedgerError,
+        errors.LeaseLostError,
         errors.MissingDependencyError,
         errors.WorkerError,
         errors.WorkerInterruptedError,
     )
 }
-"""The errors that travel by name: those that are made from a message alone."""
+"""The errors that travel by name: those that are made from a message, and evidence at most."""
 
 
 def command(request: WorkerRequest, request_file: Path) -> list[str]:
@@ -63,6 +82,9 @@ def write_request(request: WorkerRequest, path: Path) -> None:
         "inputs": {name: str(folder.absolute()) for name, folder in request.inputs.items()},
         "params": dict(request.params),
         "out": str(request.out.absolute()),
+        "exchange": _text(request.exchange),
+        "resume": _text(request.resume),
+        "checkpoint_steps": request.checkpoint_steps,
         "parent": os.getpid(),
     }
     path.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
@@ -77,7 +99,15 @@ def read_request(path: Path) -> tuple[WorkerRequest, int]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         inputs = {name: Path(folder) for name, folder in document["inputs"].items()}
-        request = WorkerRequest(document["module"], inputs, document["params"], Path(document["out"]))
+        request = WorkerRequest(
+            document["module"],
+            inputs,
+            document["params"],
+            Path(document["out"]),
+            _path(document["exchange"]),
+            _path(document["resume"]),
+            document["checkpoint_steps"],
+        )
         return request, int(document["parent"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise WorkerError(
@@ -85,77 +115,38 @@ def read_request(path: Path) -> tuple[WorkerRequest, int]:
         ) from error
 
 
+def _text(folder: Path | None) -> str | None:
+    return None if folder is None else str(folder.absolute())
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
 def error_message(error: FtpipelineError) -> Message:
-    """Return the message that tells the launcher of `error`, by the nearest name that can travel."""
+    """Return the message that tells of `error`, by the nearest name that can travel, with what a check saw."""
+    return {"error": described(error)}
+
+
+def described(error: FtpipelineError) -> Message:
+    """Return `error` as JSON. Law: `revived(described(error))` is the error, if its class can travel."""
     name = next(base.__name__ for base in type(error).__mro__ if base.__name__ in _SAYABLE)
-    return {"error": {"type": name, "message": str(error)}}
+    evidence = {"evidence": dict(error.evidence)} if isinstance(error, TrainingFailedError) else {}
+    return {"type": name, "message": str(error), **evidence}
 
 
-class WorkerOutcome:
-    """Listens to one worker and tells at its end how it went.
+def revived(document: Mapping[str, Any]) -> FtpipelineError:
+    """Return the error that `described` described.
 
-    Args:
-        module: the worker's module, for messages.
-        progress: told of every progress message.
+    Raises:
+        KeyError, TypeError: it is of no class that travels, or has another form.
     """
-
-    def __init__(self, module: str, progress: Progress = silent) -> None:
-        self._module = module
-        self._progress = progress
-        self._error: FtpipelineError | None = None
-
-    def hear_line(self, line: str) -> None:
-        """Take one line of standard output; a line that is no JSON object is a library's, not the worker's."""
-        try:
-            message = json.loads(line)
-        except ValueError:
-            return
-        if isinstance(message, dict):
-            self.hear(message)
-
-    def hear(self, message: Mapping[str, Any]) -> None:
-        """Take one message; the last error counts.
-
-        Raises:
-            WorkerError: a message of a known kind has another form than the protocol's.
-        """
-        try:
-            if "progress" in message:
-                done, total, note = message["progress"]
-                self._progress(int(done), int(total), str(note))
-            elif "error" in message:
-                self._error = _SAYABLE[message["error"]["type"]](message["error"]["message"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise WorkerError(
-                f"worker {self._module} sent a message of unknown form ({error!r}); install one version on both sides"
-            ) from error
-
-    def raise_unless_good(self, returncode: int, last_words: str) -> None:
-        """Return if the worker ended with 0 and said no error.
-
-        Args:
-            returncode: as `subprocess` gives it; negative for a signal.
-            last_words: the last line of standard error, shown when the worker said no error itself.
-
-        Raises:
-            FtpipelineError: what the worker said; otherwise WorkerInterruptedError for 75 and WorkerError for all else.
-        """
-        if self._error is not None:
-            raise self._error
-        if returncode == EXIT_INTERRUPTED:
-            raise WorkerInterruptedError(f"worker {self._module} was asked to stop and did; run again")
-        if returncode != 0:
-            said = f": {last_words}" if last_words else " without a word"
-            raise WorkerError(
-                f"worker {self._module} ended with {_ending(returncode)}{said}; check memory and installation"
-            )
+    kind = _SAYABLE[document["type"]]
+    if issubclass(kind, TrainingFailedError):
+        return kind(document["message"], document.get("evidence", {}))
+    return kind(document["message"])
 
 
-def _ending(returncode: int) -> str:
-    """Name an exit code, or the signal that a negative one stands for."""
-    if returncode >= 0:
-        return f"exit code {returncode}"
-    try:
-        return signal.Signals(-returncode).name
-    except ValueError:
-        return f"signal {-returncode}"
+def answer_file(exchange: Path, ticket: int) -> Path:
+    """Return the place of the answer to a worker's question."""
+    return exchange / f"answer-{ticket}.json"

@@ -1,11 +1,26 @@
 """Silence what libraries say of their own insides; what of it matters is checked and refused by whoever calls them."""
 
+import io
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stderr
 
 from transformers.utils import logging as transformers_logging
+
+
+@contextmanager
+def reading_gguf_quietly() -> Iterator[None]:
+    """Keep the bar that transformers draws while it restores a GGUF file's weights off stderr; nothing turns it off."""
+    with redirect_stderr(io.StringIO()):
+        yield
+
+
+@contextmanager
+def writing_gguf_quietly() -> Iterator[None]:
+    """Silence what the writer of GGUF files says of byte order and sizes."""
+    with _errors_only("gguf.gguf_writer"):
+        yield
 
 
 @contextmanager

@@ -1,55 +1,47 @@
-"""What happens at every optimizer step beside the training itself."""
+"""What is measured at every optimizer step beside the training itself."""
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from ftpipeline.backends.channel import Channel
-from ftpipeline.backends.lifetime import StopRequest
-from ftpipeline.errors import TrainingFailedError
-from ftpipeline.steps.ports import MetricPoint, MetricSink
+from ftpipeline.backends.history import History
+from ftpipeline.steps.ports import MetricPoint
 
 MEASURED = ("loss", "grad_norm", "learning_rate")
 
 
 class StepWatch(TrainerCallback):
-    """Records each step, fails at the first loss or gradient norm that is not finite, and stops when asked.
+    """Records each step: what the Trainer logs of it, its tokens and how many batches it was accumulated from."""
 
-    Args:
-        sinks: take every step's metrics, also those of the step that fails.
-        channel: told of the progress.
-        stop: asked at every step, of training and of validation.
-    """
-
-    def __init__(self, sinks: Sequence[MetricSink], channel: Channel, stop: StopRequest) -> None:
-        self._sinks = sinks
+    def __init__(self, history: History, channel: Channel) -> None:
+        """Record into `history` and tell `channel` of the progress."""
+        self._history = history
         self._channel = channel
-        self._stop = stop
+        self._batches = 0
+        self._tokens_before = 0
 
-    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Stop between two optimizer steps."""
-        self._stop.check(f"after step {state.global_step}")
-
-    def on_prediction_step(
+    def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Stop between two validation batches."""
-        self._stop.check("during validation")
+        """Count tokens from where a resumed training stands."""
+        self._tokens_before = state.num_input_tokens_seen
+
+    def on_substep_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Count a batch whose gradient is kept for the next optimizer step."""
+        self._batches += 1
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Record one step; the Trainer's summaries, which hold no `loss`, are its own affair."""
         logs = kwargs["logs"]
         if "loss" not in logs:
             return
+        state.log_history.clear()  # kept in the history; here it would grow with every checkpoint
         values = {name: float(logs[name]) for name in MEASURED}
-        for sink in self._sinks:
-            sink.emit(MetricPoint(state.global_step, state.epoch or 0.0, values))
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise TrainingFailedError(
-                    f"{name} is {value} at step {state.global_step} of {state.max_steps}; "
-                    "lower the learning rate or look for broken rows"
-                )
+        values["tokens"] = state.num_input_tokens_seen - self._tokens_before
+        values["accumulation"] = self._batches + 1
+        self._batches, self._tokens_before = 0, state.num_input_tokens_seen
+        self._history.add_step(MetricPoint(state.global_step, state.epoch or 0.0, values))
         self._channel.progress(state.global_step, state.max_steps, f"loss {values['loss']:.4f}")

@@ -1,161 +1,176 @@
 """One LoRA training with the transformers Trainer, from a request to a complete output folder."""
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-import torch
-from transformers import (
-    AutoTokenizer,
-    DataCollatorWithPadding,
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    Trainer,
-    TrainingArguments,
-    set_seed,
-)
+from transformers import Trainer, TrainerCallback, set_seed
 
-from ftpipeline.backends import adapter, lora, validation
-from ftpipeline.backends.channel import Channel, ChannelMetricSink, JsonlMetricSink
-from ftpipeline.backends.dataset import EncodedRows, Encoder
+from ftpipeline.backends import adapter, checkpoint, precision
+from ftpipeline.backends.channel import Channel
+from ftpipeline.backends.checkpoint import Mark
+from ftpipeline.backends.checkpointing import Checkpoints, Exchange
+from ftpipeline.backends.consuming import Desk, Sources, holding
+from ftpipeline.backends.dataset import EncodedRows, labelled_rows
+from ftpipeline.backends.distillation import DistillingTrainer
+from ftpipeline.backends.evaluations import Evaluations, Probe
+from ftpipeline.backends.fail_fast import TrainingChecks
+from ftpipeline.backends.history import Check, History
 from ftpipeline.backends.lifetime import StopRequest
 from ftpipeline.backends.lora import LoraModel
+from ftpipeline.backends.probe import DriftProbe
+from ftpipeline.backends.recipes import recipe_of
 from ftpipeline.backends.step_watch import StepWatch
-from ftpipeline.digest import canonical_json
+from ftpipeline.backends.tasks import TaskRecipe
+from ftpipeline.backends.trainer import make_trainer, set_threads
+from ftpipeline.digest import Digest, canonical_json
 from ftpipeline.errors import InputError
 from ftpipeline.records import Facts
 from ftpipeline.schema import Train, validate
-from ftpipeline.steps.ports import WorkerRequest
-from ftpipeline.steps.train_output import ADAPTER, METRICS, SUMMARY
+from ftpipeline.steps.ports import REPLAYED, WorkerRequest
+from ftpipeline.steps.train_output import ADAPTER, SUMMARY
 
-_THREADS_VARIABLE = "FTPIPELINE_TORCH_THREADS"
-_EVAL_BATCH = 64
-_SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
-"""The Trainer's `constant` would ignore the warm-up."""
+REGRESSION = "eval_regression"
+"""The input that is measured beside the validation rows, where it is given."""
 
 
 def train(request: WorkerRequest, channel: Channel, stop: StopRequest) -> None:
-    """Train as `request` says and write `metrics.jsonl`, `adapter/` and, last, `train.json` under its output folder.
+    """Train as `request` says and write the measurements, `adapter/` and, last, `train.json` under its output folder.
+
+    Law: a training that goes on from a checkpoint writes the bytes of one that was never interrupted.
 
     Raises:
-        TrainingFailedError: a number is not finite, or a layer that is to be trained does not exist.
+        CheckpointError: the checkpoint to go on from is torn, or belongs to another training.
+        TrainingFailedError: a check ended the training, or a layer that is to be trained does not exist.
         InputError: the base model, the rows or the parameters cannot be used.
         WorkerInterruptedError: a signal has come.
     """
-    _set_threads()
-    stop.check("before the model was loaded")
+    set_threads()
     settings = validate(Train, request.params["train"], "train", InputError)
-    labels = request.params["labels"]
-    tokenizer = _tokenizer(request.inputs["base_model"])
-    encoder = Encoder(tokenizer, labels, settings.max_length, stop)
-    rows = {part: encoder.encode(request.inputs["split"] / f"{part}.parquet") for part in ("train", "validation")}
-    set_seed(settings.seed)  # the classifier and the adapter start from random weights
-    built = lora.build(request.inputs["base_model"], labels, settings)
-    _check_vocabulary(built, tokenizer)
-    sinks = (JsonlMetricSink(request.out / METRICS), ChannelMetricSink(channel))
+    precision.resolve(settings.precision)  # refused before anything is loaded
+    params = checkpoint.params_digest(request.params)
+    resumed = None if request.resume is None else _mark_of(request, request.resume, params)
+    if resumed is not None:
+        stop.kept = f"the checkpoint of step {resumed.step} is kept"
+    stop.check("before the model was loaded")
+    recipe = recipe_of(request.params["task"])(request.inputs["base_model"], request.params["labels"], settings, stop)
+    rows = _encode(request, recipe)
+    set_seed(settings.seed)  # the adapter, and a new head, start from random weights
+    built = recipe.build_model()
+    history = History(request.out, channel, _checks(settings))
     with TemporaryDirectory(prefix="ftpipeline-trainer-") as scratch:
-        trainer = _trainer(built, tokenizer, rows["train"], settings, scratch)
-        trainer.remove_callback(PrinterCallback)
-        trainer.add_callback(StepWatch(sinks, channel, stop))
-        trainer.train()
-        measured = _validate(trainer, rows["validation"], labels)
+        trainer = make_trainer(built, rows["train"], recipe, scratch)
+        probe = DriftProbe(built.model, rows["validation"], recipe.collator())
+        sources = Sources(settings.consumes, Desk(request.exchange, channel, stop), built.model)
+        _take_up(sources, trainer, probe, resumed)
+        evaluations = _evaluations(trainer, recipe, rows, partial(probe.measure, built.model), history)
+        checkpoints = Checkpoints(_exchange(request, params), trainer.accelerator.scaler, history, channel, stop)
+        for callback in (*sources.merges(), *_callbacks(history, channel, evaluations, checkpoints)):
+            trainer.add_callback(callback)
+        steps, epochs = _fit(trainer, built, history, evaluations, request.resume, resumed)
+        measured = recipe.measure(trainer, rows["validation"])
+        probe.require_moved(built.model)
     stop.check("before the adapter was saved")
     adapter.save(built.model, request.out / ADAPTER)
-    facts = _facts(trainer, built, measured, {part: len(encoded) for part, encoded in rows.items()})
+    made = {"steps": steps, "epochs": epochs, "validation": measured, "drift": probe.measure(built.model)}
+    facts = made | _facts(trainer, built, {part: len(encoded) for part, encoded in rows.items()})
     (request.out / SUMMARY).write_bytes(canonical_json(facts))
 
 
-def _set_threads() -> None:
-    """Use one thread unless told otherwise: the sums of a training depend on how they are cut up."""
-    text = os.environ.get(_THREADS_VARIABLE, "1")
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"{_THREADS_VARIABLE} is {text!r}; give a number of threads from 1")
-    torch.set_num_threads(int(text))
+def _mark_of(request: WorkerRequest, folder: Path, params: Digest) -> Mark:
+    """Return what the checkpoint to go on from says of itself, once it is sound and belongs to what is trained.
+
+    Raises:
+        CheckpointError: it is torn, or belongs to another training.
+    """
+    if REPLAYED not in request.params:
+        return checkpoint.verify(folder, params)
+    mark = checkpoint.verify(folder)
+    (folder / checkpoint.GENERATORS).unlink()  # without them, the Trainer goes on with those that the seed has set
+    return mark
 
 
-def _tokenizer(base_model: Path) -> PreTrainedTokenizerBase:
-    try:
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
-            base_model, local_files_only=True, trust_remote_code=False
-        )
-    except (OSError, ValueError) as error:
-        summary = " ".join(str(error).split())
-        raise InputError(f"tokenizer of the base model cannot be loaded ({summary:.300}); check its files") from error
-    if tokenizer.pad_token_id is None:
-        raise InputError("tokenizer of the base model has no padding token; declare pad_token in tokenizer_config.json")
-    return tokenizer
+def _encode(request: WorkerRequest, recipe: TaskRecipe) -> dict[str, EncodedRows]:
+    """Return the rows of the split by part, and those of the regression set where it is measured on the way."""
+    rows = {part: recipe.encode(request.inputs["split"] / f"{part}.parquet") for part in ("train", "validation")}
+    if REGRESSION in request.inputs:
+        with TemporaryDirectory(prefix="ftpipeline-regression-") as scratch:
+            rows["regression"] = recipe.encode(labelled_rows(request.inputs[REGRESSION], Path(scratch)))
+    return rows
 
 
-def _check_vocabulary(built: LoraModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse token ids that the model has no embedding for; a model without a padding id takes the tokenizer's."""
-    embeddings, ids = built.model.get_input_embeddings().num_embeddings, len(tokenizer)
-    if ids > embeddings:
-        raise InputError(
-            f"tokenizer has {ids} tokens, the base model embeds {embeddings}; use the model's own tokenizer"
-        )
-    if built.model.config.pad_token_id is None:
-        built.model.config.pad_token_id = tokenizer.pad_token_id
+def _take_up(sources: Sources, trainer: DistillingTrainer, probe: DriftProbe, resumed: Mark | None) -> None:
+    """Read the other jobs' checkpoints that are used from the first step, or the first one after a checkpoint, on."""
+    step = 0 if resumed is None else resumed.step
+    reference = sources.reference(step)
+    if reference is not None:
+        with holding(sources.model, reference):
+            probe.refer_to(sources.model)
+    trainer.teachers = sources.teachers(step)
+    if resumed is None:
+        sources.warm_start()
 
 
-def _trainer(
-    built: LoraModel, tokenizer: PreTrainedTokenizerBase, rows: EncodedRows, settings: Train, scratch: str
-) -> Trainer:
-    return Trainer(
-        model=built.model,
-        args=_arguments(settings, scratch),
-        train_dataset=rows,
-        data_collator=DataCollatorWithPadding(tokenizer),
-    )
+def _exchange(request: WorkerRequest, params: Digest) -> Exchange | None:
+    return None if request.exchange is None else Exchange(request.exchange, request.checkpoint_steps, params)
 
 
-def _arguments(settings: Train, scratch: str) -> TrainingArguments:
-    on_gpu = torch.cuda.is_available()
-    return TrainingArguments(
-        output_dir=scratch,
-        seed=settings.seed,
-        learning_rate=settings.lr,
-        num_train_epochs=settings.epochs or 1,
-        max_steps=settings.max_steps or -1,  # given, it wins over the epochs
-        per_device_train_batch_size=settings.batch_size,
-        per_device_eval_batch_size=_EVAL_BATCH,
-        lr_scheduler_type=_SCHEDULES[settings.scheduler],
-        warmup_steps=settings.warmup_steps,
-        weight_decay=settings.weight_decay,
-        max_grad_norm=settings.max_grad_norm,
-        optim="adamw_torch",
-        use_cpu=not on_gpu,
-        bf16=on_gpu and torch.cuda.is_bf16_supported(),
-        logging_strategy="steps",
-        logging_steps=1,
-        logging_nan_inf_filter=False,  # the default logs 0.0 for a loss that is NaN
-        label_names=["labels"],
-        dataloader_num_workers=0,
-        eval_strategy="no",
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-    )
+def _checks(settings: Train) -> list[Check]:
+    """Return what may end the training; each hears every measurement, also those before a checkpoint."""
+    return [TrainingChecks(settings.checks)]
 
 
-def _validate(trainer: Trainer, rows: EncodedRows, labels: Sequence[str]) -> dict[str, float]:
-    """Measure validation from the logits themselves: the Trainer's own mean leaves out batches that are NaN."""
-    answers = trainer.predict(rows)
-    logits, truth = np.asarray(answers.predictions, np.float64), np.asarray(answers.label_ids, np.int64)
-    return validation.measure(logits, truth, labels)
+def _callbacks(
+    history: History, channel: Channel, evaluations: Evaluations, checkpoints: Checkpoints
+) -> list[TrainerCallback]:
+    """Return what happens at every step, in its order: measured, evaluated, and only then saved."""
+    return [StepWatch(history, channel), evaluations, checkpoints]
 
 
-def _facts(trainer: Trainer, built: LoraModel, measured: dict[str, float], rows: dict[str, int]) -> Facts:
+def _evaluations(
+    trainer: Trainer, recipe: TaskRecipe, rows: Mapping[str, EncodedRows], probe: Probe, history: History
+) -> Evaluations:
+    def measure() -> Mapping[str, float]:
+        measured = recipe.measure(trainer, rows["validation"])
+        if "regression" in rows:
+            scores = recipe.measure(trainer, rows["regression"])
+            measured |= {f"regression_{name}": value for name, value in scores.items()}
+        return measured
+
+    return Evaluations(recipe.settings.evaluation_steps, measure, [probe], history, recipe.stop)
+
+
+def _fit(
+    trainer: Trainer,
+    built: LoraModel,
+    history: History,
+    evaluations: Evaluations,
+    folder: Path | None,
+    resumed: Mark | None,
+) -> tuple[int, float]:
+    """Make all optimizer steps, or those after a checkpoint; return their number and the epochs."""
+    if folder is None or resumed is None:
+        trainer.train()
+        return trainer.state.global_step, trainer.state.epoch or 0.0
+    history.restore(folder)
+    if not resumed.is_last:
+        trainer.train(resume_from_checkpoint=str(folder))
+        return trainer.state.global_step, trainer.state.epoch or 0.0
+    # Asked to go on from its last step, the Trainer would make one more.
+    built.model.load_adapter(str(folder), built.model.active_adapter, is_trainable=True)
+    evaluations.make_up(resumed.step, resumed.epoch)
+    return resumed.step, resumed.epoch
+
+
+def _facts(trainer: Trainer, built: LoraModel, rows: dict[str, int]) -> Facts:
     trainable, total = built.model.get_nb_trainable_parameters()
     return {
-        "steps": trainer.state.global_step,
-        "epochs": trainer.state.epoch,
         "rows": rows,
-        "validation": measured,
         "trainable_parameters": trainable,
         "total_parameters": total,
         "lora_matches": dict(built.matches),
+        "lora_partial_matches": dict(built.partial),
         "device": trainer.args.device.type,
-        "precision": "bf16" if trainer.args.bf16 else "fp32",
+        "precision": "bf16" if trainer.args.bf16 else "fp16" if trainer.args.fp16 else "fp32",
     }

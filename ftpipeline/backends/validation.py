@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ftpipeline.errors import TrainingFailedError
+from ftpipeline.errors import NonFiniteError
 from ftpipeline.steps.metrics import classification_report
 
 Floats = NDArray[np.float64]
@@ -21,11 +21,11 @@ def measure(logits: Floats, truth: Classes, labels: Sequence[str]) -> dict[str, 
         labels: label of each class id.
 
     Raises:
-        TrainingFailedError: a logit is not finite; no mean is taken over the others.
+        NonFiniteError: a logit is not finite; no mean is taken over the others.
     """
     broken = int((~np.isfinite(logits)).any(axis=1).sum())
     if broken:
-        raise TrainingFailedError(
+        raise NonFiniteError(
             f"{broken} of {len(truth)} validation rows have a logit that is not finite; lower the learning rate"
         )
     predicted = logits.argmax(axis=1)

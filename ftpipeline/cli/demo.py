@@ -1,4 +1,4 @@
-"""`ftpipeline demo`: two weekly cycles on generated tickets, the first released, the second gated against it."""
+"""`ftpipeline demo`: two weekly cycles on generated tickets, one gated against the other, and a divergence isolated."""
 
 import json
 import shutil
@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from ftpipeline import pipeline as pipelines
+from ftpipeline.cli import demo_divergence
 from ftpipeline.cli.common import JsonOption, emit, stderr, stdout
 from ftpipeline.cli.run import ui_command
 from ftpipeline.digest import hex_of, parse
@@ -30,13 +31,19 @@ def demo(
     folder: Annotated[Path, typer.Argument(metavar="[DIR]", help="Where the demo is made.")] = Path("ftpipeline-demo"),
     as_json: JsonOption = False,
 ) -> None:
-    """Generate tickets, run two weekly cycles, release the first, and say how to open the UI."""
+    """Generate tickets, run two weekly cycles, let one of several jobs diverge, and say how to open the UI."""
     pipeline, home = prepare(folder)
     first = _run_week(pipeline, home, WEEKS[0])
     if first["verdict"] == Verdict.FIRST_RELEASE:
         _release(pipeline, home, first["artifact"])
     second = _run_week(pipeline, home, WEEKS[1])
-    document = {"folder": str(folder.resolve()), "home": str(home.root), "cycles": [first, second]}
+    incident = demo_divergence.diverge(folder, home, WEEKS[1])
+    document = {
+        "folder": str(folder.resolve()),
+        "home": str(home.root),
+        "cycles": [first, second],
+        "incident": incident,
+    }
     emit(document, as_json, lambda: _show(document, pipeline, home))
 
 
@@ -79,8 +86,7 @@ def _release(pipeline: Pipeline, home: Home, artifact: str) -> None:
     Raises:
         FtpipelineError: the registry refuses.
     """
-    store = home.open()
-    registry = Registry(store.database, store.trees)
+    registry = Registry.of_store(home.open())
     generation = registry.production(pipeline.name).generation
     registry.promote(
         pipeline.name, parse(artifact), "production", expect=generation, reason=_REASON, actor="ftpipeline demo"
@@ -98,8 +104,12 @@ def _show(document: dict[str, Any], pipeline: Pipeline, home: Home) -> None:
         )
         for reason in cycle["reasons"]:
             stdout.print(f"  {reason['code']}: {reason['message']}", markup=False)
-    stdout.print("\nopen the UI, then look at the group", f"'{pipeline.name}':", markup=False)
-    stdout.print("  " + ui_command(pipeline, home), markup=False)
+    demo_divergence.show(document["incident"])
+    stdout.print(
+        f"\nopen the UI, then look at the group '{pipeline.name}', and at the asset 'quarantine' for the incident:",
+        markup=False,
+    )
+    stdout.print("  " + ui_command(home, pipeline.path, *document["incident"]["pipelines"]), markup=False)
 
 
 def _table(cycles: list[dict[str, Any]]) -> Table:

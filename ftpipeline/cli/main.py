@@ -10,14 +10,18 @@ from ftpipeline.cli.common import fail
 from ftpipeline.cli.demo import demo
 from ftpipeline.cli.detect import detect
 from ftpipeline.cli.erase import erase
+from ftpipeline.cli.gate import gate
 from ftpipeline.cli.leakage import leakage
+from ftpipeline.cli.ledger import app as ledger_app
 from ftpipeline.cli.maintenance import app as quarantine_app
 from ftpipeline.cli.maintenance import fsck, gc
 from ftpipeline.cli.manifests import app as manifest_app
 from ftpipeline.cli.registry import app as registry_app
 from ftpipeline.cli.registry import promote, resolve, rollback
+from ftpipeline.cli.replay import replay
 from ftpipeline.cli.run import run
 from ftpipeline.cli.source import app as source_app
+from ftpipeline.cli.trace import isolate, trace
 from ftpipeline.errors import FtpipelineError
 
 app = typer.Typer(
@@ -27,10 +31,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for verb in (demo, run, lineage, verify, resolve, promote, rollback, leakage, detect, fsck, gc, erase, upgrade):
+_VERBS = (
+    *(demo, run, lineage, verify, resolve, promote, rollback),
+    *(leakage, detect, trace, isolate, replay, gate, fsck, gc, erase, upgrade),
+)
+for verb in _VERBS:
     app.command(verb.__name__)(verb)
 app.add_typer(registry_app, name="registry")
 app.add_typer(manifest_app, name="manifest")
+app.add_typer(ledger_app, name="ledger")
 app.add_typer(quarantine_app, name="quarantine")
 app.add_typer(source_app, name="source")
 

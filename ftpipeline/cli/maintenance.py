@@ -1,5 +1,6 @@
 """Verbs that look after what is stored."""
 
+import getpass
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ from rich.table import Table
 
 from ftpipeline import digest
 from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stdout
+from ftpipeline.cycle import lift as lifting
 from ftpipeline.cycle import maintenance
 from ftpipeline.store.fsck import Report
 from ftpipeline.store.gc import Collected
@@ -60,19 +62,25 @@ def list_marks(home: HomeOption = None, as_json: JsonOption = False) -> None:
 
 @app.command("lift")
 def lift(
-    artifact: Annotated[str, typer.Argument(help="Digest of the quarantined tree.", show_default=False)],
-    receipt: Annotated[str, typer.Option("--receipt", help="Digest of the signed receipt.", show_default=False)],
+    artifact: Annotated[str, typer.Argument(help="Digest of what is quarantined.", show_default=False)],
     reason: Annotated[
         str, typer.Option("--reason", help="Why, in a person's words; kept for ever.", show_default=False)
     ],
+    receipt: Annotated[
+        str | None,
+        typer.Option("--receipt", help="Digest of a signed receipt; one is signed unless given.", show_default=False),
+    ] = None,
+    actor: Annotated[
+        str | None, typer.Option("--actor", help="Who; the login name unless given.", show_default=False)
+    ] = None,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Lift every mark of an artifact; the marks stay on record."""
-    marked = digest.parse(artifact)
-    quarantine = open_store(home).quarantine
-    quarantine.lift(marked, digest.parse(receipt), reason)
-    document = [_mark_json(mark) for mark in quarantine.marks(marked)]
+    """Lift every mark of an artifact or job attempt, by a signed receipt; the marks stay on record."""
+    marked, store = digest.parse(artifact), open_store(home)
+    given = None if receipt is None else digest.parse(receipt)
+    lifting.lift(store, marked, reason, actor or getpass.getuser(), given)
+    document = [_mark_json(mark) for mark in store.quarantine.marks(marked)]
     emit(document, as_json, lambda: stdout.print(f"{marked} is no longer under quarantine"))
 
 

@@ -8,21 +8,24 @@ import typer
 from rich.table import Table
 
 from ftpipeline.cli.common import HomeOption, JsonOption, emit, open_store, short, stdout
+from ftpipeline.cycle.registry_export import export_entry
 from ftpipeline.errors import UnknownNameError
+from ftpipeline.receipts import SigningKey
 from ftpipeline.registry.records import Entry, HistoryRow, Resolution
 from ftpipeline.registry.registry import Registry
 
 app = typer.Typer(help="What is registered, and how it came to stand where it stands.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="Registry name, which is the pipeline's.", show_default=False)]
+Artifact = Annotated[str, typer.Argument(help="Digest of the registered artifact.", show_default=False)]
+Reference = Annotated[str, typer.Argument(help="NAME@STAGE.", show_default=False)]
 Reason = Annotated[str, typer.Option("--reason", help="Why, in a person's words; kept for ever.", show_default=False)]
 Actor = Annotated[str | None, typer.Option("--actor", help="Who; the login name unless given.", show_default=False)]
 
 
 def open_registry(home: Path | None) -> Registry:
     """Open the registry of a home, which must be there."""
-    store = open_store(home)
-    return Registry(store.database, store.trees)
+    return Registry.of_store(open_store(home))
 
 
 @app.command("list")
@@ -57,22 +60,61 @@ def history(name: Name, home: HomeOption = None, as_json: JsonOption = False) ->
     emit(document, as_json, lambda: _show_history(rows))
 
 
+@app.command("export")
+def export(
+    reference: Reference,
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.", show_default=False)],
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write an entry to a folder: artifact, manifest, reports, lineage bundle and model card."""
+    store = open_store(home)
+    done = export_entry(store, *split_reference(reference), folder, SigningKey.of_home(store.home.root))
+    document = {"folder": str(done.folder), "bundle": done.bundle, "entry": entry_json(done.entry)}
+    emit(document, as_json, lambda: stdout.print(f"{done.entry.artifact} is in {done.folder}", markup=False))
+
+
+@app.command("reject")
+def reject(
+    name: Name,
+    artifact: Artifact,
+    reason: Reason,
+    actor: Actor = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Reject a candidate, shadow or canary for good."""
+    entry = open_registry(home).reject(name, artifact, reason, actor or getpass.getuser())
+    emit(entry_json(entry), as_json, lambda: stdout.print(f"{entry.artifact} is rejected"))
+
+
+@app.command("delete")
+def delete(
+    name: Name,
+    artifact: Artifact,
+    reason: Reason,
+    actor: Actor = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let go of the bytes of a retired or rejected entry; its receipts and history stay."""
+    entry = open_registry(home).delete(name, artifact, reason=reason, actor=actor or getpass.getuser())
+    emit(entry_json(entry), as_json, lambda: stdout.print(f"{entry.artifact} is deleted"))
+
+
 def resolve(
-    reference: Annotated[str, typer.Argument(help="NAME@STAGE.", show_default=False)],
+    reference: Reference,
     home: HomeOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the one digest that a name and stage stand for; its bytes are verified."""
-    name, at, stage = reference.rpartition("@")
-    if not at or not name:
-        raise UnknownNameError(f"{reference!r} names no stage; write NAME@STAGE, for example router@production")
-    found = open_registry(home).resolve(name, stage)
+    found = open_registry(home).resolve(*split_reference(reference))
     emit(_resolution_json(found), as_json, lambda: print(found.digest))
 
 
 def promote(
     name: Name,
-    artifact: Annotated[str, typer.Argument(help="Digest of the registered artifact.", show_default=False)],
+    artifact: Artifact,
     to: Annotated[str, typer.Option("--to", help="shadow, canary or production.", show_default=False)],
     expect: Annotated[
         int, typer.Option("--expect", help="Generation of the stage as you saw it; 0 if never set.", show_default=False)
@@ -90,11 +132,31 @@ def promote(
 
 
 def rollback(
-    name: Name, reason: Reason, actor: Actor = None, home: HomeOption = None, as_json: JsonOption = False
+    name: Name,
+    reason: Reason,
+    expect: Annotated[
+        int | None,
+        typer.Option("--expect", help="Generation of production as you saw it; not compared unless given."),
+    ] = None,
+    actor: Actor = None,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Put the previous production artifact back; its bytes are verified first."""
-    moved = open_registry(home).rollback(name, reason=reason, actor=actor or getpass.getuser())
+    moved = open_registry(home).rollback(name, reason=reason, actor=actor or getpass.getuser(), expect=expect)
     emit(_resolution_json(moved), as_json, lambda: _moved(moved))
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Return name and stage of `NAME@STAGE`.
+
+    Raises:
+        UnknownNameError: it names no stage.
+    """
+    name, at, stage = reference.rpartition("@")
+    if not at or not name:
+        raise UnknownNameError(f"{reference!r} names no stage; write NAME@STAGE, for example router@production")
+    return name, stage
 
 
 def _moved(moved: Resolution) -> None:

@@ -1,5 +1,6 @@
 """`ftpipeline run`: one weekly cycle through Dagster, one line a step."""
 
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,6 +65,9 @@ def run_document(pipeline: Pipeline, home: Home, week: str | None, *, quiet: boo
         "verdict": gate["verdict"],
         "reasons": gate["reasons"],
         "differences": gate["differences"],
+        "intervals": gate["intervals"],
+        "band": gate["band"],
+        "warnings": gate["warnings"],
         "stage": done.stages["register"].facts["stage"],
         "artifact": done.stages["export"].output,
     }
@@ -95,12 +99,13 @@ def _show(document: Mapping[str, Any], pipeline: Pipeline, home: Home) -> None:
     stdout.print(f"gate: {document['verdict']}; {short(document['artifact'])} is registered as {document['stage']}")
     for reason in document["reasons"]:
         stdout.print(f"  {reason['code']}: {reason['message']}", markup=False)
-    stdout.print("see it in the UI:", ui_command(pipeline, home), markup=False, sep="\n  ")
+    stdout.print("see it in the UI:", ui_command(home, pipeline.path), markup=False, sep="\n  ")
 
 
-def ui_command(pipeline: Pipeline, home: Home) -> str:
-    """Return the whole command that opens the UI on this home and pipeline."""
+def ui_command(home: Home, *pipeline_files: Path | str) -> str:
+    """Return the whole command that opens the UI on this home and these pipelines."""
+    files = os.pathsep.join(map(str, pipeline_files))
     return (
-        f"FTPIPELINE_HOME={home.root} DAGSTER_HOME={home.dagster_home} FTPIPELINE_PIPELINES={pipeline.path} "
+        f"FTPIPELINE_HOME={home.root} DAGSTER_HOME={home.dagster_home} FTPIPELINE_PIPELINES={files} "
         f"{Path(sys.executable).with_name('dagster')} dev -m ftpipeline.definitions"
     )

@@ -50,8 +50,8 @@ def _show(checked: Checked, document: dict[str, Any]) -> None:
 
 
 def _table(rejects: list[dict[str, Any]]) -> Table:
-    table = Table("line", "row", "reason", "text")
+    table = Table("line", "row", "byte", "reason", "text")
     for reject in rejects:
-        places = ("" if reject[name] is None else str(reject[name]) for name in ("line", "row"))
+        places = ("" if reject[name] is None else str(reject[name]) for name in ("line", "row", "byte_offset"))
         table.add_row(*places, reject["reason"], reject["excerpt"].replace("[", r"\["))
     return table

@@ -1,6 +1,6 @@
 """Which implementation stands behind each port. Named, not imported: a hit must load nothing."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ftpipeline.digest import Digest
@@ -12,25 +12,56 @@ from ftpipeline.steps.evaluate import evaluate
 from ftpipeline.steps.export import export
 from ftpipeline.steps.gate import gate
 from ftpipeline.steps.manifest import manifest
+from ftpipeline.steps.noise_band import noise_band
+from ftpipeline.steps.replay import replay
 from ftpipeline.steps.report import report
 from ftpipeline.steps.row_formats import Dialect
 from ftpipeline.steps.snapshot import snapshot
 from ftpipeline.steps.split import split
 from ftpipeline.steps.train import train
 
-SCORER = BoundPort("ftpipeline.backends.onnx_scorer:OnnxScorer")
-EXPORTER = BoundPort("ftpipeline.backends.onnx_export:OnnxExporter")
 HUB = BoundPort("ftpipeline.backends.hub:HuggingFaceHub")
+CONVERTER = BoundPort("ftpipeline.backends.gguf_model:GgufConverter")
 SUBPROCESS_LAUNCHER = BoundPort("ftpipeline.cycle.launch:SubprocessLauncher", keyed=False)
 TRAIN_WORKERS = ("ftpipeline.backends.train_worker",)
 
 CURATE = BoundStep(curate)
 SPLIT = BoundStep(split)
 MANIFEST = BoundStep(manifest)
-EXPORT = BoundStep(export, {"exporter": EXPORTER, "scorer": SCORER})
-EVALUATE = BoundStep(evaluate, {"scorer": SCORER})
 REPORT = BoundStep(report)
 GATE = BoundStep(gate)
+NOISE_BAND = BoundStep(noise_band)
+
+
+_CLASSIFIER, _CAUSAL, _ADAPTERS = "sequence_classification", "causal_lm", "ftpipeline.backends.adapter_export"
+_EXPORTERS: Mapping[tuple[str, bool], BoundPort] = {
+    (_CLASSIFIER, True): BoundPort("ftpipeline.backends.onnx_export:OnnxExporter"),
+    (_CLASSIFIER, False): BoundPort(f"{_ADAPTERS}:AdapterExporter"),
+    (_CAUSAL, True): BoundPort("ftpipeline.backends.causal_export:CausalExporter"),
+    (_CAUSAL, False): BoundPort(f"{_ADAPTERS}:AdapterExporter"),
+}
+_SCORERS: Mapping[tuple[str, bool], BoundPort] = {
+    (_CLASSIFIER, True): BoundPort("ftpipeline.backends.onnx_scorer:OnnxScorer"),
+    (_CLASSIFIER, False): BoundPort("ftpipeline.backends.adapter_scorer:AdapterScorer"),
+    (_CAUSAL, True): BoundPort("ftpipeline.backends.causal_scorer:CausalScorer"),
+    (_CAUSAL, False): BoundPort("ftpipeline.backends.causal_scorer:CausalScorer"),
+}
+"""By task, and whether the adapter is merged: no key depends on the code of a form that is not used."""
+
+
+def bound_export(task: str, merged: bool) -> BoundStep:
+    """Bind what exports, and what serves, a model of `task`, with its adapter merged or alone."""
+    return BoundStep(export, {"exporter": _EXPORTERS[task, merged], "scorer": _SCORERS[task, merged]})
+
+
+def bound_evaluate(task: str, merged: bool) -> BoundStep:
+    """Bind what serves an artifact of `task`, with its adapter merged or alone."""
+    return BoundStep(evaluate, {"scorer": _SCORERS[task, merged]})
+
+
+EXPORT = bound_export(_CLASSIFIER, merged=True)
+EVALUATE = bound_evaluate(_CLASSIFIER, merged=True)
+"""What a merged classifier is exported and evaluated by."""
 
 
 def duckdb_source(database: Path) -> BoundPort:
@@ -65,9 +96,14 @@ def bound_eval_set(file: Path) -> BoundStep:
 def bound_base_model(folder: Path | None) -> BoundStep:
     """Bind a local folder, or the hub where there is none."""
     place = BoundPort("ftpipeline.steps.base_model:ModelFolder", {"path": folder})
-    return BoundStep(base_model, {"hub": HUB, "folder": place})
+    return BoundStep(base_model, {"hub": HUB, "folder": place, "converter": CONVERTER})
 
 
 def bound_train(launcher: BoundPort) -> BoundStep:
     """Bind a launcher; the worker it starts is part of the key."""
     return BoundStep(train, {"launcher": launcher}, TRAIN_WORKERS)
+
+
+def bound_replay(launcher: BoundPort) -> BoundStep:
+    """Bind a launcher for a replay of a training, which the same worker makes."""
+    return BoundStep(replay, {"launcher": launcher}, TRAIN_WORKERS)

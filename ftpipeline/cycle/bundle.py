@@ -54,11 +54,16 @@ def export_bundle(store: Store, root: Digest, target: Path, key: SigningKey) -> 
     members = {LINEAGE: lineage.encode(), **{blob_name(digest): content for digest, content in blobs.items()}}
     data = encode({**members, STATEMENT: sign(statement_of(root, members), key)})
     verify_bytes(data, key.public)  # nobody is handed a bundle that does not verify
-    digest = _write(target, data)
+    digest = write_bundle(target, data)
     return BundleInfo(target, digest, len(data), root, len(lineage.nodes), key.public.keyid)
 
 
-def _write(target: Path, data: bytes) -> Digest:
+def write_bundle(target: Path, data: bytes) -> Digest:
+    """Write a bundle whole or not at all, in place of what stands there, and return its digest.
+
+    Raises:
+        EnvironmentProblemError: it cannot be written.
+    """
     try:
         with staged(target) as new:
             digest, _ = write_new(new, [data])

@@ -26,7 +26,17 @@ MEMBER_LIMIT = 16 << 20
 BUNDLE_LIMIT = 64 << 20
 """Bytes that a bundle holds at most."""
 
-_NAME = re.compile(r"lineage\.json|statement\.dsse\.json|blobs/sha256/[0-9a-f]{64}")
+JOBS_MANIFEST = "concurrent_jobs_manifest.json"
+"""Member of a ledger's bundle with the jobs at its cut."""
+
+CONSUMPTION_LEDGER = "checkpoint_consumption_ledger.json"
+"""Member of a ledger's bundle with what the jobs consumed."""
+
+_NAME = re.compile(
+    r"lineage\.json|statement\.dsse\.json|blobs/sha256/[0-9a-f]{64}"
+    r"|concurrent_jobs_manifest\.json|checkpoint_consumption_ledger\.json"
+    r"|(events|heads)/[A-Za-z0-9][A-Za-z0-9._-]{0,79}\.jsonl"
+)
 _BLOCK = 512
 _END = bytes(2 * _BLOCK)
 _HEADER = struct.Struct("100s8s8s8s12s12s8s1s100s6s2s32s32s8s8s155s12x")
@@ -36,6 +46,16 @@ _CHECKSUM = 6  # index of the checksum among the fields of a header
 def blob_name(digest: Digest) -> str:
     """Return the name of the member that holds the blob `digest`."""
     return f"blobs/sha256/{hex_of(digest)}"
+
+
+def events_name(job_id: str) -> str:
+    """Return the name of the member that holds the events of a job."""
+    return f"events/{job_id}.jsonl"
+
+
+def heads_name(job_id: str) -> str:
+    """Return the name of the member that holds the signed heads of a job."""
+    return f"heads/{job_id}.jsonl"
 
 
 def encode(members: Mapping[str, bytes]) -> bytes:

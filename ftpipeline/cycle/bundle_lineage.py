@@ -14,7 +14,7 @@ from ftpipeline.errors import TreeError
 from ftpipeline.receipts import VerificationError, read_canonical
 from ftpipeline.records import LineageRecord
 from ftpipeline.schema import DigestText, Section
-from ftpipeline.store.tree_format import decode as decode_tree
+from ftpipeline.tree_format import decode as decode_tree
 
 _Digest = Annotated[Digest, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 

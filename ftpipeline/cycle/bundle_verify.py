@@ -4,7 +4,7 @@ Every byte of the file is checked. What belongs to no member is determined by th
 statement; every blob has the digest that it is named by, and is needed by the walk.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,12 +55,20 @@ def verify_bundle(path: Path, key: PublicKey) -> Verified:
         InputError: the file cannot be read.
         VerificationError: something in it does not verify; `where` names the member, or the container.
     """
+    return verify_bytes(read_bundle(path), key)
+
+
+def read_bundle(path: Path) -> bytes:
+    """Return the bytes of a bundle, or what is enough of them to see that it is too large.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     try:
         with path.open("rb") as file:
-            data = file.read(BUNDLE_LIMIT + 1)
+            return file.read(BUNDLE_LIMIT + 1)
     except OSError as error:
         raise InputError(f"bundle {str(path)!r} cannot be read ({error.strerror}); check the path") from error
-    return verify_bytes(data, key)
 
 
 def verify_bytes(data: bytes, key: PublicKey) -> Verified:
@@ -94,14 +102,28 @@ def _signed_lineage(members: Mapping[str, bytes], key: PublicKey) -> BundledLine
         if name not in members:
             raise VerificationError(CONTAINER, f"holds no {name}")
     statement = verify(members[STATEMENT], key, STATEMENT)
-    stated = {subject.name: subject.digest for subject in statement.subjects}
     others = {name: content for name, content in members.items() if name != STATEMENT}
-    for name in sorted((stated.keys() - {_ARTIFACT}) | others.keys()):
-        _check_member(name, stated, others)
+    check_members(statement, others, aside={_ARTIFACT})
     lineage = read_canonical(members[LINEAGE], BundledLineage, LINEAGE)
     if statement != statement_of(lineage.root, others):
         raise VerificationError(STATEMENT, f"is not the statement of a bundle about {lineage.root}")
     return lineage
+
+
+def check_members(statement: Statement, members: Mapping[str, bytes], aside: Collection[str] = ()) -> None:
+    """Refuse members that are not exactly those whose digests were signed.
+
+    Args:
+        statement: names every member, with its digest.
+        members: name to content, without the statement itself.
+        aside: names of subjects that are no members.
+
+    Raises:
+        VerificationError: one is missing, not named, or altered; `where` names it.
+    """
+    stated = {subject.name: subject.digest for subject in statement.subjects}
+    for name in sorted((stated.keys() - set(aside)) | members.keys()):
+        _check_member(name, stated, members)
 
 
 def _check_member(name: str, stated: Mapping[str, Digest], members: Mapping[str, bytes]) -> None:

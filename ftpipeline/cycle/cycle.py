@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort
@@ -11,9 +12,14 @@ from ftpipeline.engine.runner import Call, Runner
 from ftpipeline.errors import UnknownNameError
 from ftpipeline.pipeline import Pipeline
 from ftpipeline.records import Facts, RunContext, StepObserver, StepResult
+from ftpipeline.registry.gate_receipts import GateReceipts
 from ftpipeline.registry.records import Pin
 from ftpipeline.registry.registry import Registry
+from ftpipeline.store.database import Database
 from ftpipeline.store.opened import Store
+
+_pins: WeakKeyDictionary[Database, dict[str, Pin]] = WeakKeyDictionary()
+"""The pin of each name that this process read last: it is written once a run and never changed."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,12 @@ class Cycle:
     @property
     def registry(self) -> Registry:
         """Return the registry of this store."""
-        return Registry(self.store.database, self.store.trees)
+        return Registry.of_store(self.store)
+
+    @property
+    def receipts(self) -> GateReceipts:
+        """Return the gate receipts of this store."""
+        return GateReceipts(self.store.database, self.store.trees)
 
     @property
     def cache(self) -> Path:
@@ -57,7 +68,11 @@ class Cycle:
 
     def pin(self, run: RunContext) -> Pin:
         """Return the production that this run is gated against; written once, by the run's first step."""
-        return self.registry.pin(run.run_id, self.pipeline.name)
+        name, known = self.pipeline.name, _pins.setdefault(self.store.database, {})
+        pin = known.get(name)
+        if pin is None or pin.run_id != run.run_id:
+            pin = known[name] = self.registry.pin(run.run_id, name)
+        return pin
 
     def facts_of(self, step: str, output: Digest) -> Facts:
         """Return what `step` said when it made `output`.

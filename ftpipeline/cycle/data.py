@@ -9,6 +9,8 @@ from typing import Any
 from ftpipeline import digest
 from ftpipeline.cycle import bindings
 from ftpipeline.cycle.cycle import Cycle
+from ftpipeline.cycle.exams import earlier_eval_sets
+from ftpipeline.cycle.kernels import compile_kernels
 from ftpipeline.digest import Digest
 from ftpipeline.engine.bind import BoundPort
 from ftpipeline.engine.runner import Call
@@ -16,7 +18,8 @@ from ftpipeline.errors import BaseModelMismatchError, EvalSetError, PipelineFile
 from ftpipeline.pipeline import EvalSet, Pipeline, Source
 from ftpipeline.records import Facts, RunContext, StepResult
 from ftpipeline.schema import ROLES
-from ftpipeline.steps.base_model import packaged_folder
+from ftpipeline.steps.base_model import gguf_file, packaged_folder
+from ftpipeline.steps.leakage.check import FEW_ROWS
 from ftpipeline.steps.row_formats import Dialect
 from ftpipeline.store.erasures import ErasedKeyList
 from ftpipeline.store.trees import tree_digest
@@ -34,7 +37,8 @@ def base_model(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
     folder = None if declared.kind == "hub" else _model_folder(cycle, declared.kind, declared.location)
     revision = declared.revision
     if folder is not None:
-        found = tree_digest(folder)
+        file = gguf_file(folder)
+        found = tree_digest(folder) if file is None else digest.of_file(file)
         if revision not in (None, found):
             raise BaseModelMismatchError(
                 f"base_model {declared.name!r}: {declared.source} holds {found}, pinned is {revision}; "
@@ -49,8 +53,8 @@ def base_model(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
 
 def _model_folder(cycle: Cycle, kind: str, location: str) -> Path:
     folder = cycle.pipeline.resolve(location) if kind == "folder" else packaged_folder(location)
-    if not folder.is_dir():
-        raise PipelineFileError(f"base_model.source: {folder} is no folder; check the path")
+    if not folder.is_dir() and gguf_file(folder) is None:
+        raise PipelineFileError(f"base_model.source: {folder} is neither a folder nor a GGUF file; check the path")
     return folder
 
 
@@ -142,9 +146,18 @@ def curate(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
 
 
 def split(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
-    """Assign whole groups and check for leakage from validation and every eval set."""
-    trees = {"curated": inputs["curate"], **{f"eval_{role}": inputs[f"eval_{role}"] for role in ROLES}}
-    return cycle.run(Call(bindings.SPLIT, trees, cycle.pipeline.file.split.model_dump(mode="json")), run)
+    """Assign whole groups and check for leakage from validation and every eval set there ever was."""
+    exams = {f"eval_{role}": inputs[f"eval_{role}"] for role in ROLES}
+    trees = {"curated": inputs["curate"], **exams, **earlier_eval_sets(cycle, exams.values())}
+    params = cycle.pipeline.file.split.model_dump(mode="json")
+    call = Call(bindings.SPLIT, trees, params, before=partial(_prepare_leakage, cycle, inputs["curate"]))
+    return cycle.run(call, run)
+
+
+def _prepare_leakage(cycle: Cycle, curated: Digest) -> None:
+    """Compile the leakage check for as many rows as need it: a confined step would do it anew each time."""
+    if cycle.facts_of("curate", curated)["rows"] > FEW_ROWS:
+        compile_kernels(cycle.cache)
 
 
 def week_of(run: RunContext) -> date:

@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import ftpipeline
-from ftpipeline.backends.protocol import WorkerOutcome, command, write_request
+from ftpipeline.backends.outcome import JobJournal, WorkerOutcome
+from ftpipeline.backends.protocol import command, write_request
 from ftpipeline.engine.child import Level, best_level
 from ftpipeline.engine.child.exec_spec import ExecSpec
 from ftpipeline.engine.fingerprint import code_fingerprint
@@ -30,15 +33,18 @@ class SubprocessLauncher(Launcher):
 
     Args:
         level: how well the worker is confined; the best that the platform can do unless given.
+        journal: keeps what the worker does and what it can go on from; without one, nothing outlives the launch.
     """
 
-    def __init__(self, level: Level | None = None) -> None:
+    def __init__(self, level: Level | None = None, journal: JobJournal | None = None) -> None:
         self._level = level if level is not None else best_level()
+        self._journal = journal
 
     def _launch(self, request: WorkerRequest, progress: Progress) -> None:
-        outcome = WorkerOutcome(request.module, progress)
         with tempfile.TemporaryDirectory(prefix="ftpipeline-launch-") as name:
             folder = Path(name)
+            request = _opened(request, self._journal, folder)
+            outcome = WorkerOutcome(request, progress, self._journal)
             stderr_file = folder / "stderr.txt"
             with self._session(outcome, folder) as variables:
                 environment = {**os.environ, **variables, "TMPDIR": name}
@@ -59,6 +65,16 @@ class SubprocessLauncher(Launcher):
             folder: of this launch; the worker may read and write there.
         """
         yield {}
+
+
+def _opened(request: WorkerRequest, journal: JobJournal | None, folder: Path) -> WorkerRequest:
+    """Open the job in its journal; the request then says where checkpoints go and which one to go on from."""
+    if journal is None:
+        return request
+    exchange = folder / "exchange"
+    exchange.mkdir()
+    resume = journal.open(folder / "resume")
+    return replace(request, exchange=exchange, resume=resume, checkpoint_steps=journal.checkpoint_steps)
 
 
 def _walled(request: WorkerRequest, folder: Path, level: Level) -> list[str]:
@@ -95,23 +111,42 @@ def _run(arguments: list[str], environment: Mapping[str, str], stderr_file: Path
             encoding="utf-8",
             process_group=0,
         ) as process,
+        _stopped_at_the_end(process) as stop,
     ):
+        outcome.on_refusal = stop
         try:
-            for line in process.stdout or ():
-                outcome.hear_line(line)
-            return process.wait()
+            return _hear(process, outcome)
         except BaseException:
-            _stop(process)
+            stop()
+            outcome.mute()
+            _hear(process, outcome)  # its last checkpoint is among its last words
             raise
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
-    """Ask the worker's process group to stop, and kill what is left of it after the grace time."""
+def _hear(process: subprocess.Popen[str], outcome: WorkerOutcome) -> int:
+    for line in process.stdout or ():
+        outcome.hear_line(line)
+    return process.wait()
+
+
+@contextmanager
+def _stopped_at_the_end(process: subprocess.Popen[str]) -> Iterator[Callable[[], None]]:
+    """Yield what asks the worker's process group to stop and has what is left of it killed after the grace time.
+
+    At the end of the block nothing of the group is left, also when a second Ctrl-C cuts the waiting short.
+    """
+    killer = threading.Timer(_GRACE_SECONDS, _signal_group, (process, signal.SIGKILL))
+    killer.daemon = True
+
+    def stop() -> None:
+        if not killer.ident:
+            killer.start()
+            _signal_group(process, signal.SIGTERM)
+
     try:
-        _signal_group(process, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_SECONDS)
-    finally:  # also when a second Ctrl-C ends the wait
+        yield stop
+    finally:
+        killer.cancel()
         _signal_group(process, signal.SIGKILL)
         process.wait()
 

@@ -1,26 +1,41 @@
 """The stages that make the model: manifest, train, export."""
 
 import platform
+from dataclasses import replace
 from typing import Any
 
 from ftpipeline import digest, manifest
 from ftpipeline.cycle import bindings
 from ftpipeline.cycle.code_identity import code_identity
+from ftpipeline.cycle.consumed_jobs import pinned as pinned_jobs
 from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.data import Inputs, week_of
+from ftpipeline.cycle.floors import check_gates
+from ftpipeline.cycle.jobs import training_job
+from ftpipeline.cycle.journal import LedgerJournal
 from ftpipeline.digest import Digest
+from ftpipeline.engine.bind import BoundStep
 from ftpipeline.engine.identity import identify
 from ftpipeline.engine.runner import Call
+from ftpipeline.errors import BaseModelMismatchError
+from ftpipeline.ledger.ledger import ledger_of
 from ftpipeline.manifest import Manifest
+from ftpipeline.pipeline import PipelineFile
 from ftpipeline.records import RunContext, StepResult
 from ftpipeline.steps.manifest import FILE
 from ftpipeline.weeks import iso_name
 
 
 def write_manifest(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
-    """Pin everything the week's model is made from, before it is trained."""
-    document = build_manifest(cycle, run, inputs).model_dump(mode="json")
-    return cycle.run(Call(bindings.MANIFEST, {}, {"manifest": document}), run)
+    """Pin everything the week's model is made from, before it is trained.
+
+    Raises:
+        ThresholdError: the gates demand a gain that no evaluation could tell from noise.
+        ManifestError: a value cannot stand in a manifest.
+    """
+    pinned = build_manifest(cycle, run, inputs)
+    check_gates(cycle, pinned, inputs)
+    return cycle.run(Call(bindings.MANIFEST, {}, {"manifest": pinned.model_dump(mode="json")}), run)
 
 
 def build_manifest(cycle: Cycle, run: RunContext, inputs: Inputs) -> Manifest:
@@ -28,6 +43,7 @@ def build_manifest(cycle: Cycle, run: RunContext, inputs: Inputs) -> Manifest:
 
     Raises:
         ManifestError: a value cannot stand in a manifest.
+        UnknownNameError: a checkpoint is to be consumed of a job that never opened.
     """
     file, labels = cycle.pipeline.file, list(cycle.pipeline.labels)
     document = {
@@ -41,7 +57,8 @@ def build_manifest(cycle: Cycle, run: RunContext, inputs: Inputs) -> Manifest:
         },
         "code": code_identity(cycle.pipeline.path.parent).model_dump(),
         "environment": _environment(cycle),
-        **file.model_dump(mode="json", include={"task", "train", "export", "abstention", "evaluation", "gates"}),
+        **file.model_dump(mode="json", include={"task", "export", "abstention", "evaluation", "gates"}),
+        "train": _train(cycle, run),
     }
     return manifest.parse(document, f"manifest of {cycle.pipeline.name} {run.week}")
 
@@ -51,6 +68,12 @@ def _base_model(cycle: Cycle, tree: Digest) -> dict[str, Any]:
     facts = cycle.facts_of("base_model", tree)
     pin = {"repo": declared.source, "revision": declared.revision or tree, "tree_sha256": tree}
     return {"base_model": pin, "tokenizer_sha256": facts["tokenizer_sha256"]}
+
+
+def _train(cycle: Cycle, run: RunContext) -> dict[str, Any]:
+    declared = cycle.pipeline.file.train
+    consumes = pinned_jobs(declared.consumes, ledger_of(cycle.store), iso_name(week_of(run)))
+    return declared.model_copy(update={"consumes": consumes}).model_dump(mode="json")
 
 
 def _data(cycle: Cycle, run: RunContext, split: Digest) -> dict[str, str]:
@@ -63,9 +86,13 @@ def _data(cycle: Cycle, run: RunContext, split: Digest) -> dict[str, str]:
 
 
 def _environment(cycle: Cycle) -> dict[str, Any]:
-    steps = (bindings.bound_train(cycle.launcher), bindings.EXPORT)
+    steps = (bindings.bound_train(cycle.launcher), _bound_export(cycle.pipeline.file))
     libraries = {name: version for step in steps for name, version in identify(step, cycle.cache).libraries.items()}
     return {"launcher": "subprocess", "python": platform.python_version(), "distributions": libraries}
+
+
+def _bound_export(declared: PipelineFile | Manifest) -> BoundStep:
+    return bindings.bound_export(declared.task, declared.export.merge_adapter)
 
 
 def load_manifest(cycle: Cycle, tree: Digest) -> Manifest:
@@ -74,14 +101,38 @@ def load_manifest(cycle: Cycle, tree: Digest) -> Manifest:
 
 
 def train(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
-    """Train the adapter in its worker, keyed by the training projection of the manifest and the data."""
-    params = load_manifest(cycle, inputs["manifest"]).projection("train")
+    """Train the adapter in its worker, keyed by the training projection of the manifest and the data.
+
+    A training is a job of the ledger: what it measures, saves and reads is written there, and one that was cut short
+    goes on from its newest checkpoint.
+
+    Raises:
+        BaseModelMismatchError: the base model is not the one that the manifest pins.
+        JobHaltedError: the job is under quarantine, or its ledger does not verify.
+        LeaseLostError: another process trains the job.
+    """
+    pinned = load_manifest(cycle, inputs["manifest"])
+    _check_base(pinned, inputs["base_model"])
     trees = {"split": inputs["split"], "base_model": inputs["base_model"]}
-    return cycle.run(Call(bindings.bound_train(cycle.launcher), trees, params, inputs["manifest"]), run)
+    if pinned.train.evaluation_steps is not None:
+        trees["eval_regression"] = inputs["eval_regression"]
+    bound = bindings.bound_train(cycle.launcher)
+    call = Call(bound, trees, pinned.projection("train"), inputs["manifest"])
+    with LedgerJournal(cycle.store, lambda: training_job(cycle, run, call, pinned)) as journal:
+        launcher = replace(cycle.launcher, arguments={**cycle.launcher.arguments, "journal": journal})
+        return cycle.run(replace(call, bound=bindings.bound_train(launcher), check=journal.completed), run)
+
+
+def _check_base(pinned: Manifest, tree: Digest) -> None:
+    if pinned.base_model.tree_sha256 != tree:
+        raise BaseModelMismatchError(
+            f"base model is {tree}, the manifest pins {pinned.base_model.tree_sha256}; run the stage manifest again"
+        )
 
 
 def export(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
     """Merge, quantise and calibrate the served artifact."""
-    params = load_manifest(cycle, inputs["manifest"]).projection("export")
+    pinned = load_manifest(cycle, inputs["manifest"])
+    _check_base(pinned, inputs["base_model"])
     trees = {"adapter": inputs["train"], "base_model": inputs["base_model"], "split": inputs["split"]}
-    return cycle.run(Call(bindings.EXPORT, trees, params, inputs["manifest"]), run)
+    return cycle.run(Call(_bound_export(pinned), trees, pinned.projection("export"), inputs["manifest"]), run)

@@ -52,7 +52,7 @@ def redact(folder: Path, of: Digest, keys: ErasedKeys) -> Redacted:
     if not gone:
         return Redacted(frozenset(), [], {})
     kept = [replace(reject, excerpt="") if not reject.id and not reject.groups else reject for reject in kept]
-    kept = [Reject("", "erased", 0, None, None, "", ())] * gone + kept
+    kept = [Reject("", "erased", 0, None, None, None, "", ())] * gone + kept
     write_rows(folder / ROWS, left, SnapshotRow)
     write_rows(folder / REJECTS, kept, Reject)
     record = _record(read_record(folder / RECORD), of, left, kept)

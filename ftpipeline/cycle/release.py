@@ -7,11 +7,16 @@ from ftpipeline import digest
 from ftpipeline.cycle import bindings
 from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.data import Inputs, week_of
+from ftpipeline.cycle.floors import family_of, find_band
 from ftpipeline.cycle.model import load_manifest
+from ftpipeline.cycle.promotion import advance
+from ftpipeline.cycle.provenance import check_release
 from ftpipeline.digest import Digest
 from ftpipeline.engine.runner import Call
+from ftpipeline.receipts import SigningKey
 from ftpipeline.records import Action, RunContext, StepResult
 from ftpipeline.schema import ROLES
+from ftpipeline.steps.artifact import RECORD_FILE, parse_export_record
 
 
 def evaluate(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
@@ -22,7 +27,7 @@ def evaluate(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
     if pin.digest is not None and pin.digest != candidate:
         sides["production"] = pin.digest
     scored = {
-        (side, role): _score(cycle, run, artifact, role, inputs[f"eval_{role}"], projection)
+        (side, role): score(cycle, run, artifact, role, inputs[f"eval_{role}"], projection)
         for side, artifact in sides.items()
         for role in ROLES
     }
@@ -33,11 +38,16 @@ def evaluate(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
     return _together("evaluate", joined, scored, {"confusion": confusion["counts"]})
 
 
-def _score(
+def score(
     cycle: Cycle, run: RunContext, artifact: Digest, role: str, eval_set: Digest, projection: Mapping[str, Any]
 ) -> StepResult:
+    """Score one artifact on the eval set of a role; `projection` holds the other parameters of `evaluate`."""
+    record = parse_export_record(cycle.store.trees.read(artifact, RECORD_FILE))
+    trees = {"artifact": artifact, "eval_set": eval_set}
+    if not record.merge_adapter:
+        trees["base_model"] = digest.parse(record.base_model)
     params = {"artifact": artifact, "eval_set": eval_set, "role": role, **projection}
-    return cycle.run(Call(bindings.EVALUATE, {"artifact": artifact, "eval_set": eval_set}, params), run)
+    return cycle.run(Call(bindings.bound_evaluate(record.task, record.merge_adapter), trees, params), run)
 
 
 def _together(
@@ -52,19 +62,28 @@ def _together(
 
 
 def gate(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
-    """Compare the candidate with the production pinned for this run."""
-    pin = cycle.pin(run)
+    """Compare the candidate with the production pinned for this run, and the gain with the noise that was measured."""
+    pin, pinned = cycle.pin(run), load_manifest(cycle, inputs["manifest"])
+    measured = find_band(cycle.store, family_of(pinned))
     params = {
-        **load_manifest(cycle, inputs["manifest"]).projection("gate"),
+        **pinned.projection("gate"),
         "manifest": inputs["manifest"],
         "candidate": inputs["export"],
         "production": {"digest": pin.digest, "generation": pin.generation},
+        "noise_band": None if measured is None else measured.params(),
     }
     return cycle.run(Call(bindings.GATE, {"report": inputs["evaluate"]}, params, inputs["manifest"]), run)
 
 
 def register(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
-    """Record the candidate or the rejection; never memoised, idempotent by (name, artifact, manifest)."""
+    """Record the candidate or the rejection; never memoised, idempotent by (name, artifact, manifest).
+
+    Raises:
+        GateRecordError: the steps of this home do not vouch for what is to be registered.
+        LeakageError: the rows behind the artifact were not found free of eval rows.
+    """
+    check_release(cycle, inputs)
+    cycle.receipts.issue(inputs["gate"], inputs["evaluate"], run.run_id, SigningKey.of_home(cycle.store.home.root))
     entry, created = cycle.registry.register(
         cycle.pipeline.name,
         artifact=inputs["export"],
@@ -80,7 +99,7 @@ def register(cycle: Cycle, run: RunContext, inputs: Inputs) -> StepResult:
         "name": entry.name,
         "artifact": entry.artifact,
         "manifest": entry.manifest,
-        "stage": str(entry.stage),
+        **advance(cycle, entry),
         "verdict": cycle.facts_of("gate", inputs["gate"])["verdict"],
         "reasons": [dict(reason) for reason in entry.reasons],
     }

@@ -53,7 +53,7 @@ class Checked:
     def to_json(self) -> dict[str, Any]:
         """Return the check as one JSON document."""
         accepted, rejected = len(self.intake.accepted), len(self.intake.rejects)
-        shown = ("line", "row", "reason", "excerpt")
+        shown = ("line", "row", "byte_offset", "reason", "excerpt")
         document: dict[str, Any] = {
             "read": accepted + rejected,
             "accepted": accepted,

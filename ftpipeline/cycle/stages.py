@@ -50,7 +50,12 @@ STAGES: tuple[Stage, ...] = (
         "model:write_manifest",
         "Everything the week's model is made from, pinned before training.",
     ),
-    Stage("train", ("manifest", "split", "base_model"), "model:train", "The LoRA adapter, trained in its own process."),
+    Stage(
+        "train",
+        ("manifest", "split", "base_model", "eval_regression"),
+        "model:train",
+        "The LoRA adapter, trained in its own process.",
+    ),
     Stage(
         "export",
         ("manifest", "train", "base_model", "split"),

@@ -79,13 +79,12 @@ def single_flight(
         QuarantinedError: the computed output is under quarantine.
         Exception: whatever `compute` raises; the next one who waits then computes for itself.
     """
-    me = this_process()
     deadline = time.monotonic() + pace.patience
     while True:
         known = results.use(key)
         if known is not None and is_usable(known):
             return Flight(known, computed=False)
-        lease = leases.acquire(key, me, pace.ttl)
+        lease = leases.acquire(key, this_process(), pace.ttl)
         if lease is not None:
             flight = _fly(leases, results, lease, compute, is_usable)
             if flight is not None:
@@ -108,7 +107,7 @@ def _fly(
     is_usable: Callable[[LineageRecord], bool],
 ) -> Flight | None:
     """Compute and record under the lease; None when it was lost on the way and somebody else computes."""
-    with _kept_alive(leases, lease):
+    with kept_alive(leases, lease):
         known = results.use(parse(lease.name))
         if known is not None and is_usable(known):
             return Flight(known, computed=False)  # recorded between the last look and the lease
@@ -124,7 +123,7 @@ def _fly(
 
 
 @contextmanager
-def _kept_alive(leases: Leases, lease: Lease) -> Iterator[None]:
+def kept_alive(leases: Leases, lease: Lease) -> Iterator[None]:
     """Renew the lease from a thread of its own, and give it back at the end."""
     done = threading.Event()
     thread = threading.Thread(target=_beat, args=(leases, lease, done), name=f"lease {lease.name}", daemon=True)

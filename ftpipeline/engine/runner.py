@@ -22,6 +22,7 @@ from ftpipeline.engine.waiting import Waiting
 from ftpipeline.errors import CorruptArtifactError
 from ftpipeline.records import Action, Facts, LineageRecord, RunContext, StepKind, StepObserver, StepResult
 from ftpipeline.store.opened import Store
+from ftpipeline.store.stamps import VerificationStamps
 
 _FROZEN = "it was frozen from a source that moves on: restore its objects from a backup; it is not asked for again"
 
@@ -39,6 +40,7 @@ class Call:
         params: declared parameters; all of them are in the key.
         manifest: the manifest the call is made under; lineage only.
         check: refuses an output before it is recorded.
+        before: called when the step is missed, before it is executed; for what makes it faster and is in no key.
     """
 
     bound: BoundStep
@@ -46,6 +48,7 @@ class Call:
     params: Mapping[str, Any]
     manifest: Digest | None = None
     check: Check | None = None
+    before: Callable[[], None] | None = None
 
     def key(self, identity: Identity) -> Digest:
         """Return the step key."""
@@ -66,6 +69,7 @@ class Runner:
         self, store: Store, observer: StepObserver, *, level: Level | None = None, pace: Pace = DEFAULT_PACE
     ) -> None:
         self._store = store
+        self._stamps = VerificationStamps(store.blobs, store.trees, store.home.cache)
         self._observer = observer
         self._level = level
         self._pace = pace
@@ -73,11 +77,12 @@ class Runner:
     def run(self, call: Call, run: RunContext) -> StepResult:
         """Return the recorded result of this very call, or execute the step and record it.
 
-        A hit loads no input and no port; it checks that the output's objects are there with their sizes. Of several
-        processes that miss one key, one executes and the others wait for it.
+        A hit loads no input and no port; it checks that the output's objects are there, of their sizes and untouched
+        since they verified. Of several processes that miss one key, one executes and the others wait for it.
 
         Raises:
-            CorruptArtifactError: the frozen result of a source step lost its bytes, or an input does not verify.
+            CorruptArtifactError: the recorded output is altered, the frozen result of a source step lost its bytes, or
+                an input does not verify.
             QuarantinedError: an input, or the output, is under quarantine.
             FtpipelineError: whatever the step refuses.
         """
@@ -101,7 +106,7 @@ class Runner:
 
     def _is_whole(self, call: Call, record: LineageRecord) -> bool:
         """Tell whether a result's bytes are there; a source moves on, so what it froze is not asked for again."""
-        whole = self._store.trees.is_present(record.output)
+        whole = self._stamps.is_whole(record.output)
         if not whole and call.bound.step.kind is StepKind.SOURCE:
             raise CorruptArtifactError(record.output, "missing objects", remedy=_FROZEN)
         return whole
@@ -118,6 +123,8 @@ class Runner:
             self._store.quarantine.check(tree)
         self._observer.started(call.bound.step.name)
         started = datetime.now(UTC)
+        if call.before is not None:
+            call.before()
         done = execute(self._store, self._observer, call.bound, identity, call.inputs, call.params, self._level)
         digest.canonical_json(done.facts)  # a fact that is not finite JSON is a fault of the step: refuse it here
         if call.check is not None:

@@ -1,6 +1,7 @@
 """From replays to a cause. A ledger proves that a job was exposed; only running it without the suspect tells more.
 
-Every replay starts at the job's last clean checkpoint and sees the same data in the same order.
+Every replay starts at the job's last clean checkpoint; under one seed, those of all arms see the same data in the same
+order.
 """
 
 from collections.abc import Mapping

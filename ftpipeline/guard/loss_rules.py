@@ -80,7 +80,8 @@ class LossRules:
             return step, None
         slow = max(0, began - calm) // _SLOPE
         onset = min(step, calm - config.window // 2 - slow + 1)
-        return onset, onset - config.window // 2 - slow - 1
+        good = onset - config.window // 2 - slow - 1
+        return max(1, onset), good if good >= 1 else None  # steps count from 1
 
     def _needed(self, smoothed: float, lagged: float, config: Config) -> int:
         """Return the steps after which a rise is confirmed: the milder it is, the more."""

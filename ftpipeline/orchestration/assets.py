@@ -10,11 +10,12 @@ from ftpipeline.cycle.stages import BY_NAME, STAGES, Stage, run_stage
 from ftpipeline.digest import Digest
 from ftpipeline.errors import FtpipelineError
 from ftpipeline.orchestration.checks import check_specs, results_of_checks
-from ftpipeline.orchestration.failures import as_failure
+from ftpipeline.orchestration.failures import failure_of
 from ftpipeline.orchestration.io_manager import parent_runs
 from ftpipeline.orchestration.metadata import Metadata
 from ftpipeline.orchestration.observe import LogObserver, Observers
-from ftpipeline.orchestration.present import present
+from ftpipeline.orchestration.present import gate, present
+from ftpipeline.orchestration.standing import standing
 from ftpipeline.orchestration.trail import source, trail
 from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.pipeline import Pipeline
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ftpipeline.cycle.cycle import Cycle
 
 IO_MANAGER = "artifact_io_manager"
+WEEK = "week"
+"""Dimension of the week, in partitions that have another one beside it."""
 
 
 def weekly_partitions(pipeline: Pipeline) -> dg.WeeklyPartitionsDefinition:
@@ -91,7 +94,7 @@ def _asset(
     *,
     partitions: dg.WeeklyPartitionsDefinition | None,
 ) -> dg.AssetsDefinition:
-    upstream = {name: dg.AssetIn(key=asset_key(pipeline, BY_NAME[name])) for name in stage.after}
+    upstream = {name: _input(pipeline, stage, BY_NAME[name]) for name in stage.after}
 
     @dg.asset(
         key=asset_key(pipeline, stage),
@@ -110,6 +113,12 @@ def _asset(
     return body
 
 
+def _input(pipeline: Pipeline, stage: Stage, upstream: Stage) -> dg.AssetIn:
+    """Say that a week's stage takes the same week's output; left to infer it, Dagster computes calendars each time."""
+    same_week = dg.IdentityPartitionMapping() if stage.weekly and upstream.weekly else None
+    return dg.AssetIn(key=asset_key(pipeline, upstream), partition_mapping=same_week)
+
+
 def _materialise(
     context: dg.AssetExecutionContext,
     pipeline: Pipeline,
@@ -119,16 +128,16 @@ def _materialise(
 ) -> dg.MaterializeResult[ArtifactRef]:
     digests = {name: ref.digest for name, ref in inputs.items()}
     try:
-        cycle = _cycle(context, pipeline, workbench)
-        result = run_stage(cycle, stage, _run(context, pipeline), digests)
+        cycle = cycle_of(context, pipeline, workbench)
+        result = run_stage(cycle, stage, run_of(context, pipeline), digests)
         metadata = present(stage.name, result, _origin(context, cycle, stage, result, digests))
     except FtpipelineError as error:
-        raise as_failure(error) from error
+        raise failure_of(stage.name, error, context.op_execution_context.retry_number) from error
     workbench.on_stage(stage.name, result)
+    context.add_asset_metadata(metadata)  # given with the result, all of it would be stored with the step's output too
     return dg.MaterializeResult(
         value=ArtifactRef(result.output),
         data_version=dg.DataVersion(result.output),
-        metadata=metadata,
         check_results=results_of_checks(stage.name, result),
     )
 
@@ -141,11 +150,16 @@ def _origin(
         return source(cycle.store, result.output)
     if stage.name == "register":
         keys = {each.name: asset_key(cycle.pipeline, each) for each in STAGES}
-        return trail(cycle.store, result.output, inputs, keys, context.partition_key)
+        compared = gate(cycle.facts_of("gate", inputs["gate"]))["comparison"]
+        moves = standing(cycle.registry, cycle.pipeline.name)
+        return {"comparison": compared, **moves} | trail(
+            cycle.store, result.output, inputs, keys, context.partition_key
+        )
     return {}
 
 
-def _cycle(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Workbench) -> "Cycle":
+def cycle_of(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Workbench) -> "Cycle":
+    """Return a pipeline in the workbench's store, heard and launched through a context."""
     from ftpipeline.cycle.cycle import Cycle  # with the engine and the registry: not needed to load a code location
     from ftpipeline.engine.bind import BoundPort
 
@@ -154,11 +168,19 @@ def _cycle(context: dg.AssetExecutionContext, pipeline: Pipeline, workbench: Wor
     return Cycle(pipeline, workbench.store, Observers(heard), launcher)
 
 
-def _run(context: dg.AssetExecutionContext, pipeline: Pipeline) -> RunContext:
+def run_of(context: dg.AssetExecutionContext, pipeline: Pipeline) -> RunContext:
+    """Return the run of a context, with its week where it has one."""
     return RunContext(
         run_id=context.run.run_id,
         pipeline=pipeline.name,
-        week=date.fromisoformat(context.partition_key) if context.has_partition_key else None,
+        week=date.fromisoformat(dimensions(context.partition_key)[WEEK]) if context.has_partition_key else None,
         parent_run_ids=parent_runs(context.instance, context.run.parent_run_id),
         attempt=context.op_execution_context.retry_number,
     )
+
+
+def dimensions(partition_key: str) -> Mapping[str, str]:
+    """Return a partition key by dimension; a key of one dimension is a week's."""
+    if isinstance(partition_key, dg.MultiPartitionKey):
+        return partition_key.keys_by_dimension
+    return {WEEK: partition_key}

@@ -55,11 +55,10 @@ class ArtifactIOManager(dg.IOManager):
             UnknownNameError: nothing was ever written.
             QuarantinedError: what was written is under quarantine.
         """
-        pointer = self._workbench.store.pointers.find(asset, partition, runs)
+        pointer = self._workbench.store.pointers.usable(asset, partition, runs)
         if pointer is None:
             where = f" for {partition}" if partition else ""
             raise UnknownNameError(f"asset {asset} was never materialised{where}; materialise it first")
-        self._workbench.store.quarantine.check(pointer.digest)
         return pointer
 
 

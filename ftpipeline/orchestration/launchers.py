@@ -7,15 +7,15 @@ from typing import Any
 
 import dagster as dg
 
-from ftpipeline.backends.protocol import WorkerOutcome
+from ftpipeline.backends.outcome import JobJournal, WorkerOutcome
 from ftpipeline.cycle.launch import SubprocessLauncher
 
 
 class PipesLauncher(SubprocessLauncher):
     """Runs a worker as a subprocess with a Pipes session open, so that its messages reach the run while it trains."""
 
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
-        super().__init__()
+    def __init__(self, context: dg.AssetExecutionContext, journal: JobJournal | None = None) -> None:
+        super().__init__(journal=journal)
         self._context = context
 
     @contextmanager

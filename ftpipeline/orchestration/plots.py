@@ -14,9 +14,9 @@ _CELL_MIN, _CELL_MAX, _CELL_WITH_COUNT, _MATRIX_WIDTH = 8, 40, 24, 900
 Point = tuple[float, float]
 
 
-def inline(svg: str, alt: str) -> str:
+def inline(picture: str, alt: str) -> str:
     """Return an SVG as a markdown image that needs no other file."""
-    return f"![{alt}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+    return f"![{alt}](data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()})"
 
 
 def curves(series: Mapping[str, Sequence[Point]], x_label: str) -> str:
@@ -28,7 +28,7 @@ def curves(series: Mapping[str, Sequence[Point]], x_label: str) -> str:
     """
     drawn = {name: points for name, points in series.items() if points}
     if not drawn:
-        return _svg([_text(_WIDTH / 2, _HEIGHT / 2, "nothing was measured", "middle")], _WIDTH, _HEIGHT)
+        return svg([text(_WIDTH / 2, _HEIGHT / 2, "nothing was measured", "middle")], _WIDTH, _HEIGHT)
     left, right = _range([x for points in drawn.values() for x, _ in points])
     low, high = _range([y for points in drawn.values() for _, y in points])
 
@@ -40,8 +40,8 @@ def curves(series: Mapping[str, Sequence[Point]], x_label: str) -> str:
     for index, (name, points) in enumerate(drawn.items()):
         colour = _COLOURS[index % len(_COLOURS)]
         parts.append(_line([place(point) for point in points], colour))
-        parts.append(_text(_MARGIN + 8 + 120 * index, 18, name, "start", colour))
-    return _svg(parts, _WIDTH, _HEIGHT)
+        parts.append(text(_MARGIN + 8 + 120 * index, 18, name, "start", colour))
+    return svg(parts, _WIDTH, _HEIGHT)
 
 
 def bars(counts: Mapping[str, int]) -> str:
@@ -51,10 +51,10 @@ def bars(counts: Mapping[str, int]) -> str:
     parts = []
     for index, (name, count) in enumerate(ordered):
         top = index * _BAR
-        parts.append(_text(start - 6, top + 13, name[:_NAME_LENGTH], "end"))
+        parts.append(text(start - 6, top + 13, name[:_NAME_LENGTH], "end"))
         parts.append(_rectangle(start, top + 2, count * scale, _BAR - 4, _COLOURS[0]))
-        parts.append(_text(start + count * scale + 4, top + 13, str(count), "start"))
-    return _svg(parts, start + _BAR_WIDTH + 60, _BAR * len(ordered) + 4)
+        parts.append(text(start + count * scale + 4, top + 13, str(count), "start"))
+    return svg(parts, start + _BAR_WIDTH + 60, _BAR * len(ordered) + 4)
 
 
 def heatmap(counts: Mapping[tuple[str, str], int]) -> str:
@@ -70,14 +70,14 @@ def heatmap(counts: Mapping[tuple[str, str], int]) -> str:
     parts = []
     for index, answer in enumerate(columns):
         x = left + index * cell + cell / 2 + size / 3
-        parts.append(_text(x, top - 6, answer[:_NAME_LENGTH], "start", size=size, turned=True))
+        parts.append(text(x, top - 6, answer[:_NAME_LENGTH], "start", size=size, turned=True))
     for index, expected in enumerate(rows):
         y = top + index * cell
-        parts.append(_text(left - 6, y + (cell + size) / 2 - 1, expected[:_NAME_LENGTH], "end", size=size))
+        parts.append(text(left - 6, y + (cell + size) / 2 - 1, expected[:_NAME_LENGTH], "end", size=size))
         parts += _cells(expected, [counts.get((expected, answer), 0) for answer in columns], columns, cell, (left, y))
     bottom = top + cell * len(rows)
-    parts.append(_text(4, bottom + 16, "rows: expected, columns: answered", "start"))
-    return _svg(parts, max(left + cell * len(columns) + 10, 220), bottom + 24)
+    parts.append(text(4, bottom + 16, "rows: expected, columns: answered", "start"))
+    return svg(parts, max(left + cell * len(columns) + 10, 220), bottom + 24)
 
 
 def _cells(expected: str, counts: Sequence[int], columns: Sequence[str], cell: int, corner: Point) -> list[str]:
@@ -91,7 +91,7 @@ def _cells(expected: str, counts: Sequence[int], columns: Sequence[str], cell: i
         colour, share = _RIGHT if expected == answer else _WRONG, count / sum(counts)
         parts.append(_rectangle(x, y, cell - 1, cell - 1, colour, 0.15 + 0.85 * share, title))
         if cell >= _CELL_WITH_COUNT:
-            parts.append(_text(x + cell / 2, y + cell / 2 + 4, str(count), "middle", "#0f172a"))
+            parts.append(text(x + cell / 2, y + cell / 2 + 4, str(count), "middle", "#0f172a"))
     return parts
 
 
@@ -116,11 +116,11 @@ def _axes(left: float, right: float, low: float, high: float, x_label: str) -> s
     bottom, end = _HEIGHT - _MARGIN, _WIDTH - _MARGIN
     lines = f'<path d="M{_MARGIN} {_MARGIN} V{bottom} H{end}" fill="none" stroke="#94a3b8"/>'
     texts = (
-        _text(_MARGIN, bottom + 16, f"{left:g}", "start"),
-        _text(end, bottom + 16, f"{right:g}", "end"),
-        _text(_WIDTH / 2, bottom + 30, x_label, "middle"),
-        _text(_MARGIN - 4, bottom, f"{low:.3g}", "end"),
-        _text(_MARGIN - 4, _MARGIN + 4, f"{high:.3g}", "end"),
+        text(_MARGIN, bottom + 16, f"{left:g}", "start"),
+        text(end, bottom + 16, f"{right:g}", "end"),
+        text(_WIDTH / 2, bottom + 30, x_label, "middle"),
+        text(_MARGIN - 4, bottom, f"{low:.3g}", "end"),
+        text(_MARGIN - 4, _MARGIN + 4, f"{high:.3g}", "end"),
     )
     return lines + "".join(texts)
 
@@ -134,17 +134,19 @@ def _rectangle(
     )
 
 
-def _text(
-    x: float, y: float, text: str, anchor: str, colour: str = "#475569", size: int = 11, *, turned: bool = False
+def text(
+    x: float, y: float, said: str, anchor: str, colour: str = "#475569", size: int = 11, *, turned: bool = False
 ) -> str:
+    """Return a line of text; `anchor` is the end of it that stands at (x, y)."""
     turn = f'transform="rotate(-90 {x:.1f} {y:.1f})" ' if turned else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" {turn}text-anchor="{anchor}" font-size="{size}" font-family="sans-serif" '
-        f'fill="{colour}">{escape(text)}</text>'
+        f'fill="{colour}">{escape(said)}</text>'
     )
 
 
-def _svg(parts: Sequence[str], width: float, height: float) -> str:
+def svg(parts: Sequence[str], width: float, height: float) -> str:
+    """Return parts as one picture on white, in pixels."""
     body = "".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '

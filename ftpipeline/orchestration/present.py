@@ -107,7 +107,8 @@ def _manifest(facts: Facts) -> Metadata:
     return {"manifest": dg.MetadataValue.json(facts["manifest"])}
 
 
-def _gate(facts: Facts) -> Metadata:
+def gate(facts: Facts) -> Metadata:
+    """Return a gate's verdict, the two sides of its comparison, and its reasons."""
     metrics: Mapping[str, Mapping[str, Any] | None] = facts["metrics"]
     candidate, production = metrics["candidate"] or {}, metrics["production"] or {}
     rows = [
@@ -116,6 +117,7 @@ def _gate(facts: Facts) -> Metadata:
             "candidate": value,
             "production": production.get(role),
             "difference": facts["differences"].get(role),
+            **_interval(facts["intervals"].get(role)),
         }
         for role, value in candidate.items()
     ]
@@ -124,6 +126,10 @@ def _gate(facts: Facts) -> Metadata:
         "comparison": table(rows),
         "reasons": fact("reasons", facts["reasons"]),
     }
+
+
+def _interval(interval: Mapping[str, float] | None) -> dict[str, str]:
+    return {} if interval is None else {"95 % interval": f"{interval['low']:+.4f} to {interval['high']:+.4f}"}
 
 
 def _register(facts: Facts) -> Metadata:
@@ -139,6 +145,6 @@ _VIEWS: Mapping[str, _View] = {
     "train": _View(_train, frozenset({"loss_curve"})),
     "export": _View(_export, frozenset({"quantization_errors"})),
     "evaluate": _View(_evaluate, frozenset({"evaluations", "confusion", "metrics"})),
-    "gate": _View(_gate, frozenset({"verdict", "metrics", "differences", "reasons"})),
+    "gate": _View(gate, frozenset({"verdict", "metrics", "differences", "reasons", "intervals"})),
     "register": _View(_register, frozenset({"name", "stage", "verdict", "reasons", "artifact", "manifest"})),
 }

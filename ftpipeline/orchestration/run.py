@@ -35,7 +35,7 @@ _SETTINGS, _COMMAND_SETTINGS = "dagster.yaml", "ftpipeline-run.yaml"
 # Dagster tails a step's output from processes that a terminal's Ctrl-C reaches too; a command's output is on it anyway.
 _NO_OUTPUT_KEPT = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 # The console alone is quiet: every line is in the run's event log, where the UI shows it.
-_QUIET_CONSOLE = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+QUIET_CONSOLE = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, week: date) ->
             instance=instance,
             partition_key=week.isoformat(),
             raise_on_error=False,
-            run_config=_QUIET_CONSOLE,
+            run_config=QUIET_CONSOLE,
             tags={WEEK_TAG: iso_name(week), PROCESS_TAG: process},
         )
         if not result.success and isinstance(failure(result), WorkerInterruptedError):

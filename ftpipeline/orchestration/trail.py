@@ -56,7 +56,8 @@ def trail(
     """
     lineage = walk(store, artifact)
     outputs = {record.step: record.output for record in lineage.records} | dict(inputs)
-    rows = [{"what": what, **_made(store, outputs[stage])} for what, stage in _STATIONS.items()]
+    runs = {record.output: record.run_id for record in lineage.records}
+    rows = [{"what": what, **_made(store, runs, outputs[stage])} for what, stage in _STATIONS.items()]
     links = {
         what: dg.MetadataValue.url(asset_url(keys[stage], partition if BY_NAME[stage].weekly else None))
         for what, stage in _STATIONS.items()
@@ -70,8 +71,9 @@ def asset_url(key: dg.AssetKey, partition: str | None) -> str:
     return place if partition is None else f"{place}?view=partitions&partition={quote(partition)}"
 
 
-def _made(store: Store, output: Digest) -> dict[str, Any]:
-    return {"digest": output, "made by run": store.results.made(output)[0].run_id[:8]}
+def _made(store: Store, runs: Mapping[Digest, str], output: Digest) -> dict[str, Any]:
+    run = runs[output] if output in runs else store.results.made(output)[0].run_id
+    return {"digest": output, "made by run": run[:8]}
 
 
 def _queries(lineage: Lineage) -> Metadata:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ftpipeline.digest import Digest, parse
-from ftpipeline.errors import DigestError, GateRecordError
+from ftpipeline.errors import DigestError, GateRecordError, StaleGateError
 from ftpipeline.records import Verdict
 from ftpipeline.registry.records import Pointer
 from ftpipeline.store.trees import Trees
@@ -49,12 +49,13 @@ class GateRecord:
         """Refuse a record that does not speak for a promotion past what stands in production now.
 
         Raises:
-            GateRecordError: the verdict is not for it, or production is another one than it was compared with.
+            GateRecordError: the verdict is not for it.
+            StaleGateError: production is another one than it was compared with.
         """
         if not self.verdict.is_for:
             raise GateRecordError(f"gate record {self.digest} says {self.verdict}; only a passing gate can be promoted")
         if (self.production, self.generation) != (production.digest, production.generation):
-            raise GateRecordError(
+            raise StaleGateError(
                 f"gate record {self.digest} was made against production generation {self.generation}, now it is"
                 f" {production.generation} ({production.digest or 'empty'}); run the week again to gate it anew"
             )

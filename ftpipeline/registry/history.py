@@ -1,6 +1,7 @@
 """The append-only history of moves."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlalchemy import Connection, RowMapping, insert, select
 
@@ -68,19 +69,37 @@ def rows(connection: Connection, name: str) -> list[HistoryRow]:
 def previous_production(connection: Connection, name: str) -> int | None:
     """Return the entry that stood in production before the current one, if one did.
 
-    What was rolled back from is forgotten: a second rollback goes further back, never forward to it again.
+    What was rolled back from is forgotten: a second rollback goes further back, never forward to it again. What was
+    deleted since is passed over.
     """
     table = registry_history
-    query = select(table.c.entry_id, table.c.from_stage).where(
-        table.c.name == name, table.c.to_stage == Stage.PRODUCTION
+    query = select(table.c.entry_id, table.c.from_stage, table.c.to_stage).where(
+        table.c.name == name, table.c.to_stage.in_((Stage.PRODUCTION, Stage.DELETED))
     )
     stack: list[int] = []
-    for entry_id, came_from in connection.execute(query.order_by(table.c.seq)):
-        if came_from == Stage.RETIRED:
-            stack.pop()
+    for entry_id, came_from, to_stage in connection.execute(query.order_by(table.c.seq)):
+        if to_stage == Stage.DELETED:
+            stack = [other for other in stack if other != entry_id]
+        elif came_from == Stage.RETIRED:
+            del stack[-1]
         else:
             stack.append(entry_id)
     return stack[-2] if len(stack) > 1 else None
+
+
+def receipts(connection: Connection, entry_id: int) -> set[Digest]:
+    """Return the gate records that ever spoke for an entry."""
+    table = registry_history
+    query = select(table.c.receipt).where(table.c.entry_id == entry_id, table.c.receipt.is_not(None))
+    return {Digest(receipt) for receipt in connection.scalars(query)}
+
+
+def in_production_since(connection: Connection, name: str) -> datetime | None:
+    """Return when production of `name` was last moved; None when it never was."""
+    table = registry_history
+    query = select(table.c.time).where(table.c.name == name, table.c.to_stage == Stage.PRODUCTION)
+    time = connection.scalar(query.order_by(table.c.seq.desc()).limit(1))
+    return None if time is None else datetime.fromisoformat(time)
 
 
 def _row(row: RowMapping) -> HistoryRow:

@@ -9,9 +9,9 @@ from ftpipeline.errors import TransitionError
 from ftpipeline.registry import entries, history
 from ftpipeline.registry.history import Note
 from ftpipeline.registry.pointers import Pointers, swap
+from ftpipeline.registry.provenance import refuse_tainted
 from ftpipeline.registry.records import Entry, Resolution
 from ftpipeline.registry.stages import Stage
-from ftpipeline.store.quarantine import refuse_marked
 
 
 def check_free(pointers: Pointers, stage: Stage) -> None:
@@ -31,9 +31,9 @@ def place(
     """Let `entry` be what `stage` holds; whatever stood in production there is retired with it.
 
     Raises:
-        QuarantinedError: the artifact is under quarantine.
+        QuarantinedError: the artifact, or something it was made from, is under quarantine.
     """
-    refuse_marked(connection, entry.artifact)
+    refuse_tainted(connection, entry.artifact)
     if stage == Stage.PRODUCTION and (replaced := pointers[stage].entry_id) is not None:
         entries.set_stage(connection, replaced, Stage.RETIRED)
     _leave(connection, pointers, entry)
@@ -57,6 +57,12 @@ def reject(
     entries.set_stage(connection, entry.id, Stage.REJECTED)
     entries.set_reasons(connection, entry.id, reasons)
     history.append(connection, entry, Stage.REJECTED, generation, note, came_from=entry.stage, receipt=receipt)
+
+
+def delete(connection: Connection, entry: Entry, note: Note) -> None:
+    """Let go of the bytes of an entry that stands under no pointer; its row and history stay."""
+    entries.set_stage(connection, entry.id, Stage.DELETED)
+    history.append(connection, entry, Stage.DELETED, 0, note, came_from=entry.stage)
 
 
 def _leave(connection: Connection, pointers: Pointers, entry: Entry) -> int:

@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from sqlalchemy import Connection
 
 from ftpipeline.digest import Digest
-from ftpipeline.errors import GateRecordError
+from ftpipeline.errors import GateRecordError, ReplayedGateError
 from ftpipeline.registry import entries, history, moves
 from ftpipeline.registry.gate_records import GateRecord
 from ftpipeline.registry.history import Note
 from ftpipeline.registry.pointers import Pointers, swap
 from ftpipeline.registry.records import Entry, Pointer
 from ftpipeline.registry.stages import UNDECIDED, Stage
-from ftpipeline.store.quarantine import refuse_marked
 
 
 def add(
@@ -26,11 +25,7 @@ def add(
         columns: name, artifact, manifest, base_model, report, run_id and week.
         record: the gate record.
         note: who registers.
-
-    Raises:
-        QuarantinedError: the artifact is under quarantine.
     """
-    refuse_marked(connection, record.candidate)
     stage = Stage.CANDIDATE if record.verdict.is_for else Stage.REJECTED
     judged = {"gate": record.digest, "verdict": record.verdict, "stage": stage, "registered": note.time}
     entry = entries.add(connection, {**columns, **judged}, record.reasons)
@@ -53,7 +48,14 @@ def renew(
 
     A week that is run again after production moved is gated against the new production. Its entry then either may be
     promoted again, or is rejected.
+
+    Raises:
+        ReplayedGateError: the record spoke for the entry before, and a newer one took its place.
     """
+    if entry.gate != record.digest and record.digest in history.receipts(connection, entry.id):
+        raise ReplayedGateError(
+            f"gate record {record.digest} of {entry.artifact} was replaced by {entry.gate}; run the week again"
+        )
     if entry.stage not in UNDECIDED or entry.gate == record.digest:
         return entry
     entries.set_gate(connection, entry.id, report, record.digest, record.verdict)

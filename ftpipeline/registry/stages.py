@@ -4,12 +4,13 @@
 
 A candidate, shadow or canary may be rejected; rejection is terminal. A candidate goes straight to production only as
 the first release of its name, a retired entry returns only by rollback, and production is retired only by its
-successor, so that a name that has had a production always has one.
+successor, so that a name that has had a production always has one. What is retired or rejected may be deleted: the
+registry then lets go of its bytes and keeps the entry, its receipts and its history.
 """
 
 from enum import StrEnum
 
-from ftpipeline.errors import TransitionError, UnknownNameError
+from ftpipeline.errors import RejectedEntryError, SkippedStageError, TransitionError, UnknownNameError
 
 
 class Stage(StrEnum):
@@ -21,6 +22,7 @@ class Stage(StrEnum):
     PRODUCTION = "production"
     RETIRED = "retired"
     REJECTED = "rejected"
+    DELETED = "deleted"
 
 
 POINTED = (Stage.CANDIDATE, Stage.SHADOW, Stage.CANARY, Stage.PRODUCTION)
@@ -29,6 +31,9 @@ POINTED = (Stage.CANDIDATE, Stage.SHADOW, Stage.CANARY, Stage.PRODUCTION)
 UNDECIDED = (Stage.CANDIDATE, Stage.SHADOW, Stage.CANARY)
 """The stages that an entry may be rejected from."""
 
+DELETABLE = (Stage.RETIRED, Stage.REJECTED)
+"""The stages that an entry may be deleted from, unless a rollback would return to it."""
+
 _MOVES = {
     Stage.CANDIDATE: {Stage.SHADOW, Stage.REJECTED},
     Stage.SHADOW: {Stage.CANARY, Stage.REJECTED},
@@ -36,6 +41,7 @@ _MOVES = {
     Stage.PRODUCTION: {Stage.RETIRED},
     Stage.RETIRED: set(),
     Stage.REJECTED: set(),
+    Stage.DELETED: set(),
 }
 
 
@@ -61,7 +67,9 @@ def check_move(current: str, to: str, *, first_release: bool = False, rollback: 
         rollback: the entry is the production before the current one.
 
     Raises:
-        TransitionError: the move is not allowed.
+        RejectedEntryError: the entry was rejected, which is for good.
+        SkippedStageError: the move leaves out a stage.
+        TransitionError: the move is not allowed for another reason.
         UnknownNameError: a stage does not exist.
     """
     origin, target = stage_named(current), stage_named(to)
@@ -72,4 +80,13 @@ def check_move(current: str, to: str, *, first_release: bool = False, rollback: 
         allowed.add(Stage.PRODUCTION)
     if target not in allowed:
         ways = ", ".join(stage for stage in Stage if stage in allowed) or f"nothing; {origin} is left by no promotion"
-        raise TransitionError(f"an entry cannot go from {origin} to {target}; {origin} may go to {ways}")
+        kind = _refusal(origin, target)
+        raise kind(f"an entry cannot go from {origin} to {target}; {origin} may go to {ways}")
+
+
+def _refusal(origin: Stage, target: Stage) -> type[TransitionError]:
+    if origin is Stage.REJECTED:
+        return RejectedEntryError
+    if origin in POINTED and target in POINTED and POINTED.index(target) > POINTED.index(origin) + 1:
+        return SkippedStageError
+    return TransitionError

@@ -1,11 +1,11 @@
 """Freeze a base model: a packaged model, a folder, or a hub repository at a commit.
 
 Every regular file is taken, so the output has the tree digest that a package or folder is pinned by; the caller
-compares the two. This step sees that the model is whole.
+compares the two. A model that comes as a GGUF file is converted, once, and pinned by the file's own digest. This step
+sees that the model is whole.
 """
 
 import importlib.util
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ftpipeline import digest
-from ftpipeline.errors import InputError, MissingDependencyError, TreeError
+from ftpipeline.errors import InputError, MissingDependencyError, ModelFilesError, TreeError
 from ftpipeline.records import Facts, StepKind, step
-from ftpipeline.steps.ports import ModelHub
+from ftpipeline.steps.ports import ModelConverter, ModelHub
 from ftpipeline.steps.tokenizer import tokenizer_sha256
+from ftpipeline.steps.weight_files import model_tensors, read_object, weight_files
 
 _PACKAGE = re.compile(r"(?:package://)?([A-Za-z_]\w*)((?:/[\w-][\w.-]*)*)")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
+_GGUF = ".gguf"
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,15 @@ class ModelFolder:
     path: Path | None
 
 
-@step("base_model", code_version="1", kind=StepKind.SOURCE)
+@step("base_model", code_version="2", kind=StepKind.SOURCE)
 def base_model(
-    inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, hub: ModelHub, folder: ModelFolder
+    inputs: Mapping[str, Path],
+    params: Mapping[str, Any],
+    out: Path,
+    *,
+    hub: ModelHub,
+    folder: ModelFolder,
+    converter: ModelConverter,
 ) -> Facts:
     """Write the model's files under `out`.
 
@@ -48,21 +55,23 @@ def base_model(
         out: becomes the model's tree.
         hub: asked for a model of source `hub`.
         folder: the place of a model of source `folder`.
+        converter: turns a model that comes as one GGUF file into the files that are trained from.
 
     Returns:
-        files, bytes, model_type, hidden_size and vocab_size (None where the configuration has none), weights (file name
-        to digest), and tokenizer_sha256 (64 hexadecimal digits).
+        files, bytes, model_type, hidden_size and vocab_size (None where the configuration has none), the number of
+        tensors, weights (file name to digest), and tokenizer_sha256 (64 hexadecimal digits).
 
     Raises:
-        InputError: weights, configuration or tokenizer are missing, or the source cannot be used as declared.
+        ModelFilesError: weights, configuration or tokenizer are missing or torn.
+        InputError: the source cannot be used as declared.
         MissingDependencyError: the package is not installed.
         TreeError: the folder holds a link.
     """
     match params["source"]:
         case "package":
-            _copy(packaged_folder(params["repo"]), out)
+            _take(packaged_folder(params["repo"]), out, converter)
         case "folder" if folder.path is not None:
-            _copy(folder.path, out)
+            _take(folder.path, out, converter)
         case "hub":
             _fetch(hub, params["repo"], params["revision"], out)
         case source:
@@ -87,6 +96,30 @@ def packaged_folder(repo: str) -> Path:
     return Path(next(iter(spec.submodule_search_locations)), *inner.split("/"))
 
 
+def _take(source: Path, out: Path, converter: ModelConverter) -> None:
+    file = gguf_file(source)
+    if file is None:
+        _copy(source, out)
+    else:
+        converter.convert(file, out)
+
+
+def gguf_file(source: Path) -> Path | None:
+    """Return the GGUF file that a model's place is, or holds instead of safetensors; None for other models.
+
+    Raises:
+        InputError: the folder holds several.
+    """
+    if source.suffix == _GGUF and source.is_file():
+        return source
+    files = sorted(source.glob(f"*{_GGUF}"))
+    if not files or any(source.glob("*.safetensors")):
+        return None
+    if len(files) > 1:
+        raise InputError(f"base model folder {source} holds {len(files)} GGUF files; name one, as its path")
+    return files[0]
+
+
 def _copy(source: Path, out: Path) -> None:
     if not source.is_dir():
         raise InputError(f"base model folder {source} does not exist; check the path")
@@ -106,12 +139,12 @@ def _fetch(hub: ModelHub, repo: str, revision: str, out: Path) -> None:
 
 
 def _facts(out: Path) -> Facts:
-    config = _read_json(out, "config.json")
+    config = read_object(out, "config.json")
     if not isinstance(config.get("model_type"), str):
-        raise InputError("config.json of the base model names no model_type; use a model in the transformers format")
-    weights = _weight_files(out)
-    for name in (*weights, "tokenizer.json"):
-        _require(out, name)
+        raise ModelFilesError("config.json of the base model names no model_type; use one in the transformers format")
+    tensors = model_tensors(out)
+    if not (out / "tokenizer.json").is_file():
+        raise ModelFilesError("base model has no tokenizer.json; give a model with a fast tokenizer")
     sizes = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
     return {
         "files": len(sizes),
@@ -119,32 +152,7 @@ def _facts(out: Path) -> Facts:
         "model_type": config["model_type"],
         "hidden_size": config.get("hidden_size"),
         "vocab_size": config.get("vocab_size"),
-        "weights": {name: digest.of_file(out / name) for name in weights},
+        "tensors": len(tensors),
+        "weights": {name: digest.of_file(out / name) for name in weight_files(out)},
         "tokenizer_sha256": digest.hex_of(tokenizer_sha256(out)),
     }
-
-
-def _weight_files(out: Path) -> list[str]:
-    """Return the names of the weight files: one, or those that the index of a sharded model lists."""
-    if not (out / _INDEX).is_file():
-        return [_WEIGHTS]
-    shards = _read_json(out, _INDEX).get("weight_map")
-    if not isinstance(shards, dict) or not shards:
-        raise InputError(f"{_INDEX} of the base model lists no weights; use a complete model")
-    return sorted({str(name) for name in shards.values()})
-
-
-def _require(out: Path, name: str) -> None:
-    if not (out / name).is_file():
-        raise InputError(f"base model has no {name}; give a model with safetensors weights and fast tokenizer")
-
-
-def _read_json(out: Path, name: str) -> dict[str, Any]:
-    _require(out, name)
-    try:
-        document = json.loads((out / name).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{name} of the base model is not JSON ({error}); use a complete model") from error
-    if not isinstance(document, dict):
-        raise InputError(f"{name} of the base model holds no JSON object; use a complete model")
-    return document

@@ -11,13 +11,15 @@ from ftpipeline.pipeline import ABSTAIN
 from ftpipeline.records import Facts, step
 from ftpipeline.schema import ROLES
 from ftpipeline.steps.artifact import read_export_record
+from ftpipeline.steps.generation import generation_report
 from ftpipeline.steps.metrics import AVERAGING, ClassificationReport, classification_report
 from ftpipeline.steps.ports import Progress, Scorer, Scores, silent
 
 REPORT_FILE = "report.json"
+ANSWERS_FILE = "answers.parquet"
 
 
-@step("evaluate", code_version="1", distributions=("numpy", "onnxruntime", "pyarrow", "tokenizers"))
+@step("evaluate", code_version="2", distributions=("numpy", "onnxruntime", "pyarrow", "tokenizers"))
 def evaluate(
     inputs: Mapping[str, Path],
     params: Mapping[str, Any],
@@ -31,7 +33,9 @@ def evaluate(
     Args:
         inputs: `artifact`, an export folder; `eval_set`, with `rows.parquet` (columns `id`, `text`, `expected`) and
             `eval_set.json` (`name`, `version`).
-        params: the digests `artifact` and `eval_set`; `role`; the declared `labels`; `evaluation` with `batch_size`.
+            Beside them `base_model` where the artifact is an adapter on it.
+        params: the digests `artifact` and `eval_set`; `role`; the declared `labels`; `evaluation` with `batch_size`
+            and `max_new_tokens`.
         out: receives `report.json`, `confusion.json` (pairs that occurred) and `answers.parquet` (no text).
         scorer: the serving runtime.
         progress: hears of scored texts.
@@ -45,24 +49,35 @@ def evaluate(
     record = read_export_record(inputs["artifact"])
     _check_labels(record.labels, params["labels"])
     name, rows = _eval_set(inputs["eval_set"])
-    scores = scorer.score(
-        inputs["artifact"], rows["text"], batch_size=params["evaluation"]["batch_size"], progress=progress
-    )
+    if not record.merge_adapter:
+        scorer = scorer.on(inputs["base_model"])
+    settings = params["evaluation"]
+    scores = scorer.score(inputs["artifact"], rows["text"], batch_size=settings["batch_size"], progress=progress)
     answers = _answers(scores, record.labels, record.threshold())
     measured = classification_report(rows["expected"], answers, params["labels"])
     report = {
         "artifact": parse(params["artifact"]),
         "eval_set": {"digest": parse(params["eval_set"]), **name},
         "role": role,
-        "scorer": {"name": type(scorer).__name__, "version": scorer.code_version},
+        "scorer": {
+            "name": type(scorer).__name__,
+            "version": scorer.code_version,
+            "runtime": scorer.runtime(inputs["artifact"]),
+        },
         "averaging": AVERAGING,
         **_measures(role, measured),
     }
+    if record.task == "causal_lm":
+        written = scorer.write(
+            inputs["artifact"], rows["text"], max_new_tokens=settings["max_new_tokens"], progress=progress
+        )
+        report["generation"] = generation_report(rows["expected"], written, params["labels"])
+        report["counts"]["unparsable"] = report["generation"]["counts"]["unparsable"]
     (out / REPORT_FILE).write_bytes(
         canonical_json(report | {"per_label": {label: asdict(c) for label, c in measured.per_label.items()}})
     )
     _write_confusion(out, measured)
-    _write_answers(out, rows["id"], answers, scores)
+    _write_answers(out, {"id": rows["id"], "expected": rows["expected"], "predicted": answers}, scores)
     return report
 
 
@@ -132,10 +147,10 @@ def _write_confusion(out: Path, measured: ClassificationReport) -> None:
     (out / "confusion.json").write_bytes(canonical_json({"counts": counts}))
 
 
-def _write_answers(out: Path, ids: Sequence[str], answers: Sequence[str], scores: Scores) -> None:
+def _write_answers(out: Path, columns: Mapping[str, Sequence[str]], scores: Scores) -> None:
     import pyarrow
     import pyarrow.parquet
 
     confidence = pyarrow.array(scores.confidence, pyarrow.float64())
-    table = pyarrow.table({"id": ids, "predicted": answers, "confidence": confidence})
-    pyarrow.parquet.write_table(table, out / "answers.parquet")
+    table = pyarrow.table({**columns, "confidence": confidence})
+    pyarrow.parquet.write_table(table, out / ANSWERS_FILE)

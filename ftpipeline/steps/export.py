@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ftpipeline.digest import hex_of
-from ftpipeline.errors import EmptyResultError, TokenizerMismatchError
+from ftpipeline.errors import EmptyResultError
 from ftpipeline.records import Facts, step
 from ftpipeline.steps.artifact import ExportRecord, check_files, write_export_record
 from ftpipeline.steps.calibrate import Calibration, calibrate
 from ftpipeline.steps.metrics import check_labels
 from ftpipeline.steps.ports import Exporter, Progress, Scorer, silent
-from ftpipeline.steps.tokenizer import tokenizer_sha256
+from ftpipeline.steps.tokenizer import check_tokenizer
 
 BATCH_SIZE = 64
 """Validation texts that are handed to the tokenizer together; no answer depends on it."""
@@ -65,12 +64,15 @@ def export(
         request = {
             "labels": record.labels,
             "max_length": record.max_length,
+            "task": record.task,
             "export": params["export"],
             "unquantized_out": unquantized,
         }
         facts = exporter.export(inputs["base_model"], inputs["adapter"] / "adapter", request, out)
         write_export_record(out, record)
         _check_artifact(out, record)
+        if not record.merge_adapter:
+            scorer = scorer.on(inputs["base_model"])
         scores = scorer.score(out, texts, batch_size=BATCH_SIZE, progress=progress)
         changed = 0
         if record.quantize != "none":
@@ -98,6 +100,8 @@ def _record(params: Mapping[str, Any]) -> ExportRecord:
         labels=tuple(params["labels"]),
         max_length=params["train"]["max_length"],
         quantize=params["export"]["quantize"],
+        merge_adapter=params["export"]["merge_adapter"],
+        prompt=params["train"]["prompt"] if params["task"] == "causal_lm" else None,
         base_model=params["base_model"]["tree_sha256"],
         tokenizer_sha256=params["tokenizer_sha256"],
     )
@@ -105,17 +109,14 @@ def _record(params: Mapping[str, Any]) -> ExportRecord:
 
 def _check_artifact(out: Path, record: ExportRecord) -> None:
     check_files(out)
-    found = hex_of(tokenizer_sha256(out))
-    if found != record.tokenizer_sha256:
-        raise TokenizerMismatchError(
-            f"tokenizer of the export is {found}, the manifest pins {record.tokenizer_sha256}; "
-            "restore the base model's files or pin the manifest again"
-        )
+    check_tokenizer(out, record.tokenizer_sha256, "export")
 
 
 def _facts(out: Path, calibration: Calibration, changed: int) -> Facts:
     return {
-        "files": {file.name: file.stat().st_size for file in sorted(out.iterdir())},
+        "files": {
+            file.relative_to(out).as_posix(): file.stat().st_size for file in sorted(out.rglob("*")) if file.is_file()
+        },
         "abstain_threshold": calibration.threshold,
         "validation_rows": calibration.n,
         "validation_abstained": calibration.abstained,

@@ -5,6 +5,8 @@ the same float, and subtracted without rounding.
 """
 
 import decimal
+import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,6 +18,9 @@ ROLES = ("task", "regression", "safety")
 """What a candidate is scored on: its task, what it could do before, and what it must not answer."""
 
 _GATE_KEYS = {"task": "task_min_gain_vs_prod", "regression": "regression_max_drop", "safety": "safety_max_drop"}
+
+_STUDENT_T_95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812)
+"""95 % quantile of Student's t for 1, 2, ... degrees of freedom; the last one stands, a little high, for all beyond."""
 
 # Two float64 in [0, 1] span at most 342 decimal places; more than the context holds raises instead of being rounded.
 _EXACT = decimal.Context(prec=400, traps=[decimal.Inexact, decimal.InvalidOperation])
@@ -35,6 +40,10 @@ class Thresholds:
     regression: Decimal
     safety: Decimal
 
+    def by_role(self) -> Mapping[str, Decimal]:
+        """Return the limits by role."""
+        return dict(zip(ROLES, (self.task, self.regression, self.safety), strict=True))
+
 
 def thresholds(gates: Mapping[str, Any]) -> Thresholds:
     """Read the gates of a manifest.
@@ -47,21 +56,40 @@ def thresholds(gates: Mapping[str, Any]) -> Thresholds:
     """
     declared, known = set(gates), set(_GATE_KEYS.values())
     if declared != known:
-        missing, unknown = sorted(known - declared), sorted(declared - known)
+        missing, unknown = sorted(known - declared), sorted(map(str, declared - known))
         raise InputError(f"gates: missing {missing}, unknown {unknown}; declare exactly {', '.join(sorted(known))}")
     return Thresholds(**{role: _fraction(f"gates.{key}", gates[key]) for role, key in _GATE_KEYS.items()})
 
 
-def seed_band(scores: Sequence[float]) -> Decimal:
-    """Return the spread, max - min, of the task scores of one manifest under several seeds; 0 when there are none.
+@dataclass(frozen=True)
+class Band:
+    """How far the scores of one manifest move with the seed alone.
+
+    Attributes:
+        spread: highest minus lowest score.
+        width: what the difference between two further trainings exceeds, upwards, in 5 % of the cases.
+    """
+
+    spread: Decimal
+    width: Decimal
+
+
+def noise_band(scores: Sequence[float]) -> Band:
+    """Return the band of the scores of one manifest under several seeds.
+
+    The spread of three seeds says little: two further trainings differ by more than it in one case of seven. The width
+    is the bound of a difference between two normal draws whose deviation is estimated from these scores: Student's t
+    at 95 %, one-sided, times the deviation of a difference, rounded up to a millionth.
 
     Raises:
-        InputError: a score is not a number in [0, 1].
+        InputError: a score is not a number in [0, 1], or there are fewer than two.
     """
-    if not scores:
-        return Decimal(0)
+    if len(scores) < 2:
+        raise InputError(f"seed_scores: {len(scores)} scores show no spread; train under at least two seeds")
     fractions = [_fraction("seed_scores", score) for score in scores]
-    return _EXACT.subtract(max(fractions), min(fractions))
+    freedom = min(len(scores) - 1, len(_STUDENT_T_95))
+    width = _STUDENT_T_95[freedom - 1] * math.sqrt(2) * statistics.stdev(map(float, fractions))
+    return Band(_EXACT.subtract(max(fractions), min(fractions)), Decimal(math.ceil(width * 10**6)).scaleb(-6))
 
 
 def _fraction(where: str, value: object) -> Decimal:
@@ -93,3 +121,8 @@ def difference(minuend: object, subtrahend: object) -> Decimal:
 def plain(number: Decimal) -> str:
     """Return a decimal as text, without an exponent or trailing zeros."""
     return format(_EXACT.normalize(number), "f")
+
+
+def one_of(rows: int) -> str:
+    """Return the weight of one of `rows` examples as text, to four digits."""
+    return format(decimal.Context(prec=4).divide(Decimal(1), Decimal(rows)), "f")

@@ -1,8 +1,9 @@
 """May two evaluation reports be compared at all? Presence, type, range and identity, before any threshold.
 
 A report is `{"artifact": digest, "eval_sets": {role: digest}, "scorer": text, "metrics": {role: number},
-"counts": {role: {"n", "correct", "abstained", "distinct_predictions", "distinct_expected"}}}`. What is missing, not a
-number or not finite is never a pass: every comparison with NaN is false, so it would slip through any threshold.
+"counts": {role: {"n", "correct", "abstained", "distinct_predictions", "distinct_expected"}}}`, and may name its
+`averaging` and the `classes` that each set expects. What is missing, not a number or not finite is never a pass: every
+comparison with NaN is false, so it would slip through any threshold.
 """
 
 import math
@@ -13,6 +14,7 @@ from typing import Any
 from ftpipeline.digest import parse
 from ftpipeline.errors import DigestError
 from ftpipeline.steps.gate_arithmetic import ROLES
+from ftpipeline.steps.paired import SCORED_BY, SIDES, Pairs
 
 Report = Mapping[str, Any]
 
@@ -114,8 +116,43 @@ def mismatches(candidate: Report, production: Report) -> list[Reason]:
         for role in ROLES
         if candidate["counts"][role]["n"] != production["counts"][role]["n"]
     ]
+    found += [
+        Reason("classes_mismatch", f"{role}: scores are means over different classes; score both on the same labels")
+        for role in ROLES
+        if _classes(candidate, role) != _classes(production, role)
+    ]
     if candidate["scorer"] != production["scorer"]:
         found.append(Reason("scorer_mismatch", f"scorers differ: {candidate['scorer']} and {production['scorer']}"))
+    if candidate.get("averaging") != production.get("averaging"):
+        found.append(Reason("averaging_mismatch", "scores are averaged by different rules; evaluate both again"))
+    return found
+
+
+def _classes(report: Report, role: str) -> object:
+    """What a set expects: how many answers, and which where the report names them."""
+    named = report.get("classes")
+    return report["counts"][role]["distinct_expected"], named.get(role) if isinstance(named, Mapping) else named
+
+
+def unpaired(candidate: Report, production: Report, answers: Mapping[str, Pairs]) -> list[Reason]:
+    """Return where reports say something else than the answers that they were measured on; empty when they agree.
+
+    Args:
+        candidate: a usable report.
+        production: a usable report on the same sets.
+        answers: both artifacts' answers by role.
+    """
+    found = []
+    for role in ROLES:
+        if role not in answers:
+            found.append(Reason("answers_missing", f"{role}: no answers are kept; evaluate both artifacts again"))
+            continue
+        for side, report in zip(SIDES, (candidate, production), strict=True):
+            said = (report["counts"][role]["n"], report["counts"][role]["correct"], report["metrics"][role])
+            pairs = answers[role]
+            if said != (pairs.rows, pairs.correct(side), pairs.score(side, SCORED_BY[role])):
+                message = f"{side} {role}: the report does not follow from its answers; evaluate that artifact again"
+                found.append(Reason("answers_mismatch", message))
     return found
 
 

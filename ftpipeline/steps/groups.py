@@ -46,12 +46,11 @@ def components(keys: Sequence[Iterable[str]]) -> list[list[int]]:
 
 
 def held_out(names: Sequence[str], sizes: Sequence[int], fraction: float, seed: int) -> set[int]:
-    """Choose the groups to hold out: those whose name falls, by its hash, into the first `fraction` of all hashes.
+    """Choose the groups to hold out: those that `is_held_out` names, whatever other groups there are.
 
-    A group's side depends on its name and the seed alone, so rows and groups that come or go move no other group. Three
-    exceptions, for data on which that rule gives no usable split: a group of more than half of all rows is not held
-    out; where no group would be, the one with the smallest hash is; where all would be, the one with the largest is
-    not.
+    Three exceptions, for data on which that rule gives no usable split: a group of more than half of all rows is not
+    held out; where no group would be, the one with the smallest hash is; where all would be, the one with the largest
+    is not.
 
     Args:
         names: a stable name of each group.
@@ -69,6 +68,11 @@ def held_out(names: Sequence[str], sizes: Sequence[int], fraction: float, seed: 
     if not chosen:
         return set(usual[:1])
     return chosen - {by_place[-1]} if len(chosen) == len(names) else chosen
+
+
+def is_held_out(name: str, fraction: float, seed: int) -> bool:
+    """Tell whether a name falls, by its hash, into the first `fraction` of all hashes."""
+    return _place(name, seed) < fraction
 
 
 def _place(name: str, seed: int) -> float:

@@ -97,10 +97,10 @@ def take_in(
     """
     intake = Intake()
     candidates: list[_Placed] = []
-    placed = places if places is not None else [Place(None, None)] * table.num_rows
+    placed = places if places is not None else [Place(None, None, None)] * table.num_rows
     for place, (row, event, ingested) in zip(placed, _rows(table, columns, window), strict=True):
         if erased is not None and erased.covers(row["id"], row["groups"]):
-            intake.rejects.append(Reject("", "erased", 0, None, None, "", ()))
+            intake.rejects.append(Reject("", "erased", 0, None, None, None, "", ()))
         elif event is None or ingested is None:
             intake.rejects.append(_reject(row, "bad_time" if event is None else "bad_ingestion_time", place))
         elif window.is_overtaken(event, ingested):
@@ -124,10 +124,8 @@ _Placed = tuple[SnapshotRow, Place]
 def refuse(intake: Intake, malformed: Iterable[Malformed]) -> None:
     """Add the records of a file that could not be read."""
     for record in malformed:
-        place = record.place
-        intake.rejects.append(
-            Reject("", record.reason, len(record.raw), place.line, place.row, excerpt(record.raw), ())
-        )
+        unread: _Raw = {"id": "", "text": record.raw, "groups": ()}
+        intake.rejects.append(_reject(unread, record.reason, record.place))
     intake.sort_rejects()
 
 
@@ -211,4 +209,5 @@ def _raw(row: SnapshotRow) -> _Raw:
 
 def _reject(row: _Raw, reason: str, place: Place) -> Reject:
     text = row["text"] or ""
-    return Reject(row["id"] or "", reason, len(text), place.line, place.row, excerpt(text), tuple(row["groups"]))
+    where = place.line, place.row, place.byte_offset
+    return Reject(row["id"] or "", reason, len(text), *where, excerpt(text), tuple(row["groups"]))

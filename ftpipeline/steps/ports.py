@@ -4,12 +4,12 @@ A port's implementation carries a `code_version`; the engine makes it part of th
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ftpipeline.errors import ExportCheckError, FtpipelineError, MissingDependencyError, WorkerError
+from ftpipeline.errors import ExportCheckError, FtpipelineError, InputError, MissingDependencyError, WorkerError
 from ftpipeline.records import Facts
 
 if TYPE_CHECKING:
@@ -21,6 +21,14 @@ Progress = Callable[[int, int, str], None]
 
 def silent(done: int, total: int, note: str = "") -> None:
     """Show nothing."""
+
+
+REPLAYED = "replayed"
+"""The parameter by which a worker knows that it replays another training, with a seed of its own.
+
+`WorkerRequest.resume` then is a checkpoint of the other training: weights, optimizer and schedule go on as they were
+saved, the order of the data and the dropout are drawn anew, and what comes out depends on it.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,56 @@ class Launcher(ABC):
     def _launch(self, request: WorkerRequest, progress: Progress) -> None: ...
 
 
+class ModelConverter(ABC):
+    """Turns a base model in another format into the files that are trained from."""
+
+    code_version = "1"
+
+    def convert(self, source: Path, out: Path) -> None:
+        """Write config.json, safetensors and tokenizer files of the model in the file `source` under `out`.
+
+        Raises:
+            InputError: the file is damaged, or holds a model of a kind that is not known here.
+            MissingDependencyError: what reads the format is not installed.
+        """
+        try:
+            self._convert(source, out)
+        except ImportError as error:
+            raise MissingDependencyError(f"{source.name} needs {error.name}; install ftpipeline[train]") from error
+        except (FtpipelineError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise InputError(
+                f"{source.name} cannot be converted: {type(error).__name__}: {error}; give an undamaged file"
+            ) from error
+
+    @abstractmethod
+    def _convert(self, source: Path, out: Path) -> None: ...
+
+
+class Terminator(ABC):
+    """Ends runs of the orchestrator in order: what they train is saved, their children end, their slots come free."""
+
+    def terminate(self, run_ids: Collection[str]) -> frozenset[str]:
+        """Ask runs to end, wait for them, and return those that have ended, or of which nothing is known.
+
+        Raises:
+            WorkerError: the orchestrator cannot be asked.
+        """
+        try:
+            return self._terminate(run_ids) if run_ids else frozenset()
+        except FtpipelineError:
+            raise
+        except Exception as error:
+            raise WorkerError(
+                f"runs {', '.join(run_ids)} could not be asked to end ({type(error).__name__}: {error}); "
+                "end them in the orchestrator, then isolate again"
+            ) from error
+
+    @abstractmethod
+    def _terminate(self, run_ids: Collection[str]) -> frozenset[str]: ...
+
+
 class Exporter(ABC):
     """Turns a base model and an adapter into the files that are served."""
 
@@ -112,6 +170,20 @@ class Scorer(ABC):
 
     code_version = "1"
 
+    def on(self, base_model: Path) -> "Scorer":
+        """Return a scorer of artifacts that are adapters on the model in `base_model`.
+
+        Raises:
+            ExportCheckError: this runtime serves whole models only.
+        """
+        raise ExportCheckError(
+            f"{type(self).__name__} serves whole models, not an adapter on its base; set export.merge_adapter to true"
+        )
+
+    def runtime(self, artifact: Path) -> str | None:
+        """Return the library that answers for `artifact`, with its version; None where the scorer is all there is."""
+        return None
+
     def score(self, artifact: Path, texts: Sequence[str], *, batch_size: int, progress: Progress = silent) -> Scores:
         """Score `texts` in order with a fixed batch size.
 
@@ -129,6 +201,29 @@ class Scorer(ABC):
 
     @abstractmethod
     def _score(self, artifact: Path, texts: Sequence[str], batch_size: int, progress: Progress) -> Scores: ...
+
+    def write(
+        self, artifact: Path, texts: Sequence[str], *, max_new_tokens: int, progress: Progress = silent
+    ) -> list[str] | None:
+        """Return what the model itself writes about each text, always the likeliest token next.
+
+        Returns:
+            A text per text, cut after `max_new_tokens` tokens; None for a model that writes nothing.
+
+        Raises:
+            ExportCheckError: as `score`.
+        """
+        try:
+            return self._write(artifact, texts, max_new_tokens, progress)
+        except (FtpipelineError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            raise ExportCheckError(
+                f"artifact in {artifact.name} cannot answer: {type(error).__name__}: {error}; export it again"
+            ) from error
+
+    def _write(self, artifact: Path, texts: Sequence[str], max_new_tokens: int, progress: Progress) -> list[str] | None:
+        return None
 
 
 class ModelHub(ABC):

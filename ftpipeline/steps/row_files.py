@@ -4,7 +4,6 @@ Nothing is guessed: encoding, delimiter and quote are declared, a byte order mar
 spelling but the empty field means missing, and ids are text. Law: accepted and malformed records together are all.
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +39,7 @@ class RowFile:
         dialect: how it is written.
     """
 
-    code_version = "1"
+    code_version = "2"
 
     def __init__(self, path: Path, dialect: Dialect) -> None:
         self.path = path
@@ -60,15 +59,10 @@ class RowFile:
         try:
             if self.dialect.format == "parquet":
                 return self._parquet(columns)
-            with self.path.open(encoding=self._codec(), errors="surrogateescape", newline="") as file:
-                return self._text(file, columns)
+            return self._text(self.path.read_bytes(), columns)
         except OSError as error:
             raise SourceUnavailableError(
                 f"source file {self.path} cannot be read ({error.strerror}); check source.file.path"
-            ) from error
-        except UnicodeDecodeError as error:  # of a codec that cannot pass by what it does not know
-            raise SourceError(
-                f"source file {self.path} is not {self.dialect.encoding} (byte {error.start}); correct its encoding"
             ) from error
 
     def _codec(self) -> str:
@@ -79,11 +73,11 @@ class RowFile:
             raise PipelineFileError(f"source.file.encoding {name!r} is unknown; use utf-8 or a codec's name") from error
         return "utf-8-sig" if name.lower().replace("_", "-") in ("utf-8", "utf8") else name
 
-    def _text(self, file: io.TextIOWrapper, columns: Sequence[str] | None) -> FileRows:
+    def _text(self, data: bytes, columns: Sequence[str] | None) -> FileRows:
         if self.dialect.format == "csv":
-            reader = csv_records(file, self.dialect)
+            reader = csv_records(data, self._codec(), self.dialect)
         elif self.dialect.format == "jsonl":
-            reader = jsonl_records(file, columns)
+            reader = jsonl_records(data, self._codec(), columns)
         else:
             raise PipelineFileError(f"source.file.format {self.dialect.format!r} is none of {', '.join(FORMATS)}")
         kept: list[Mapping[str, str | None]] = []
@@ -110,7 +104,7 @@ class RowFile:
             raise SourceError(
                 f"source file {self.path} is no readable Parquet ({type(error).__name__}); write it again"
             ) from error
-        return FileRows(table, [Place(None, row) for row in range(1, table.num_rows + 1)])
+        return FileRows(table, [Place(None, row, None) for row in range(1, table.num_rows + 1)])
 
 
 def _as_table(records: Sequence[Mapping[str, str | None]], names: Sequence[str], path: Path) -> "pyarrow.Table":

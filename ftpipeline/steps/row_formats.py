@@ -5,7 +5,6 @@ text.
 """
 
 import csv
-import io
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from ftpipeline.errors import SourceError
 from ftpipeline.steps import strict_json
+from ftpipeline.steps.file_lines import Lines
 
 FORMATS = ("csv", "jsonl", "parquet")
 
@@ -41,10 +41,12 @@ class Place:
     Attributes:
         line: line it starts on, from 1; None in a file without lines.
         row: place among the records, from 1; None in a database, whose rows have no order.
+        byte_offset: bytes of the file in front of that line; None in a file without lines.
     """
 
     line: int | None
     row: int | None
+    byte_offset: int | None
 
 
 @dataclass(frozen=True)
@@ -59,19 +61,21 @@ class Malformed:
 Record = tuple[Place, Mapping[str, str | None] | Malformed]
 
 
-def csv_records(file: io.TextIOWrapper, dialect: Dialect) -> Iterator[Record]:
+def csv_records(data: bytes, codec: str, dialect: Dialect) -> Iterator[Record]:
     """Yield the records of a CSV file; a line with nothing on it is none.
 
     Raises:
         SourceError: there is no header, or it names a column twice.
     """
     csv.field_size_limit(sys.maxsize)  # the default would refuse texts that other formats take
-    reader = csv.reader(file, strict=True, delimiter=dialect.delimiter, quotechar=dialect.quote)
+    lines = Lines(data, codec, carriage_return_ends=True)
+    reader = csv.reader(lines, strict=True, delimiter=dialect.delimiter, quotechar=dialect.quote)
     header = next(reader, [])
     if not header or len(set(header)) != len(header):
         raise SourceError("source file: line 1 is no header that names every column once; correct it")
-    row, line = 0, reader.line_num + 1
+    row = 0
     while True:
+        line, offset = reader.line_num + 1, lines.position
         fields: list[str] = []
         try:
             fields = next(reader)
@@ -82,25 +86,28 @@ def csv_records(file: io.TextIOWrapper, dialect: Dialect) -> Iterator[Record]:
             reason = "malformed_csv"
         if fields or reason == "malformed_csv":
             row += 1
-            place = Place(line, row)
+            place = Place(line, row, offset)
             raw = dialect.delimiter.join(fields)
             yield place, _checked(dict(zip(header, fields, strict=False)), reason, place, raw)
-        line = reader.line_num + 1
 
 
-def jsonl_records(file: io.TextIOWrapper, columns: Collection[str] | None) -> Iterator[Record]:
+def jsonl_records(data: bytes, codec: str, columns: Collection[str] | None) -> Iterator[Record]:
     """Yield the records of a file of JSON lines; an empty line is none.
 
     Args:
-        file: opened without translation of line ends, nothing of it read.
+        data: the whole file.
+        codec: its encoding.
         columns: fields to return; None returns those that hold text.
     """
-    row = 0
-    for line, text in enumerate(_lines(file), start=1):
+    row, line, offset = 0, 0, 0
+    lines = Lines(data, codec, carriage_return_ends=False)  # any end but LF is no end of a JSON line
+    for text in lines:
+        line, begin, offset = line + 1, offset, lines.position
+        text = text.removesuffix("\n")
         if not text.strip():
             continue
         row += 1
-        place = Place(line, row)
+        place = Place(line, row, begin)
         try:
             record = _texts(strict_json.parse(text), columns)
             yield place, _checked(record, "", place, text)
@@ -109,11 +116,6 @@ def jsonl_records(file: io.TextIOWrapper, columns: Collection[str] | None) -> It
 
 
 _JSON_REASONS = ("duplicate_key", "non_finite_number", "not_an_object", "not_text")
-
-
-def _lines(file: io.TextIOWrapper) -> Iterator[str]:
-    file.reconfigure(newline="\n")  # a lone CR, or any other line end, is no end of a JSON line
-    return (line.removesuffix("\n") for line in file)
 
 
 def _texts(value: Any, columns: Collection[str] | None) -> dict[str, str | None]:

@@ -35,6 +35,7 @@ class Reject:
         text_length: characters of the refused text.
         line: line of the file that the row starts on, from 1; None where the source has no lines.
         row: place among the file's rows, from 1; None where the source has no order.
+        byte_offset: bytes of the file in front of that line; None where the source has no lines.
         excerpt: start of the text, or of the line that could not be read, with personal data replaced.
         groups: the row's group keys, so that an erasure finds it.
     """
@@ -44,6 +45,7 @@ class Reject:
     text_length: int
     line: int | None
     row: int | None
+    byte_offset: int | None
     excerpt: str
     groups: tuple[str, ...]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from ftpipeline.errors import EmptyResultError, LeakageError, PipelineFileError
 from ftpipeline.records import Facts, step
+from ftpipeline.steps.assignment import Assignment, assign
 from ftpipeline.steps.curate import VARIANTS
-from ftpipeline.steps.duplicates import near_duplicates
-from ftpipeline.steps.groups import components, held_out
 from ftpipeline.steps.leakage import METHOD
+from ftpipeline.steps.leakage.jit import KERNELS
 from ftpipeline.steps.leaks import TRAIN, VALIDATION, LeakFinder, summary
 from ftpipeline.steps.ports import Progress, silent
 from ftpipeline.steps.rows import CuratedRow, EvalRow, Leak, Variant
@@ -26,23 +26,22 @@ EVAL_PREFIX = "eval_"
 """Inputs named `eval_<role>` are eval sets."""
 
 _POLICIES = ("drop", "fail")
-_CLASS_POLICIES = ("report", "fail")
-_RESEMBLANCE = 0.6  # of rows without a key: under curation's, which has joined what is nearly equal already
+_FINDING_POLICIES = ("report", "fail")
 
 
-@step("split", code_version="2", distributions=["pyarrow"])
+@step("split", code_version="3", distributions=["pyarrow"], caches=[KERNELS])
 def split(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, progress: Progress = silent) -> Facts:
     """Split curated rows by group and enforce that no eval set leaks into them.
 
     Args:
         inputs: `curated`, and `eval_<role>` for every eval set.
         params: `validation_fraction` in (0, 1), `seed`, `leakage` with `threshold` and `policy` (drop or fail), and
-            `missing_classes` (report or fail; report where it is not given).
+            `missing_classes` and `forced_sides` (report or fail; report where they are not given).
         out: the output tree.
         progress: told about rows checked.
 
     Raises:
-        EmptyResultError: train or validation would be empty, or lack a class under the policy `fail`.
+        EmptyResultError: train or validation would be empty, or lack a class or have a forced group under `fail`.
         LeakageError: there are leaks and the policy is `fail`.
         PipelineFileError: a parameter is out of its range.
     """
@@ -50,9 +49,9 @@ def split(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, p
     if policy not in _POLICIES:
         raise PipelineFileError(f"leakage.policy is {policy!r}; use drop or fail")
     rows = read_rows(inputs["curated"] / ROWS, CuratedRow)
-    groups = _tied(rows)
-    _require_groups(groups)
-    sides = _assigned(rows, groups, params["validation_fraction"], params["seed"])
+    assignment = assign(rows, params["validation_fraction"], params["seed"])
+    _require_free(assignment.forced, params.get("forced_sides", "report"))
+    sides = assignment.sides
     finder = LeakFinder(_wordings(inputs["curated"]), threshold, progress)
     checks = _checked(finder, _eval_sets(inputs), rows, sides)
     leaked = {leak.train_id for leaks, _ in checks.values() for leak in leaks}
@@ -62,7 +61,7 @@ def split(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, p
     left = [row for row in rows if row.id not in leaked]
     kept = {side: [row for row in left if sides[row.id] == side] for side in (TRAIN, VALIDATION)}
     _require_rows(kept, leaked)
-    record = _record(kept, groups, params)
+    record = _record(kept, assignment, params)
     _require_classes(record["missing_labels"], params.get("missing_classes", "report"))
     for side, side_rows in kept.items():
         write_rows(out / f"{side}.parquet", side_rows, CuratedRow)
@@ -71,41 +70,6 @@ def split(inputs: Mapping[str, Path], params: Mapping[str, Any], out: Path, *, p
     write_record(out / LEAKAGE_RECORD, verdict)
     write_record(out / SPLIT_RECORD, record)
     return _facts(record, verdict, Counter(sides[row] for row in leaked))
-
-
-def _assigned(rows: Sequence[CuratedRow], groups: list[list[int]], fraction: float, seed: int) -> dict[str, str]:
-    """Return row id to split; groups of rows stay whole."""
-    if not 0 < fraction < 1:
-        raise PipelineFileError(f"split.validation_fraction is {fraction}; give a share between 0 and 1")
-    names = [_name([rows[index] for index in group]) for group in groups]
-    chosen = held_out(names, [len(group) for group in groups], fraction, seed)
-    return {
-        rows[index].id: VALIDATION if position in chosen else TRAIN
-        for position, group in enumerate(groups)
-        for index in group
-    }
-
-
-def _tied(rows: Sequence[CuratedRow]) -> list[list[int]]:
-    """Return the groups: rows that share a key, and rows without any key whose texts resemble each other.
-
-    A missing key ties nobody to a stranger; but one ticket that was exported twice without its key must not be split.
-    """
-    keys = [list(row.groups) for row in rows]
-    keyless = [index for index, row in enumerate(rows) if not row.groups]
-    for alike in near_duplicates([rows[index].text for index in keyless], _RESEMBLANCE):
-        for position in alike:
-            keys[keyless[position]].append(f"\0{alike[0]}")  # no source value holds a NUL
-    return components(keys)
-
-
-def _name(group: Sequence[CuratedRow]) -> str:
-    """Name a group after its oldest row, so that it stays where it is as it grows; of two that merge, the older leads.
-
-    The name is that row's first key, which outlives the row in a rolling window, or its id where it has no key.
-    """
-    oldest = min(group, key=lambda row: (row.event_time, row.id))
-    return min(oldest.groups, default=oldest.id)
 
 
 def _wordings(curated: Path) -> dict[str, list[str]]:
@@ -153,17 +117,17 @@ def _require_rows(kept: Mapping[str, Sequence[CuratedRow]], leaked: set[str]) ->
             )
 
 
-def _require_groups(groups: Sequence[Sequence[int]]) -> None:
-    if len(groups) < 2:
+def _require_free(forced: int, policy: str) -> None:
+    _require_policy("forced_sides", policy)
+    if forced and policy == "fail":
         raise EmptyResultError(
-            f"the group keys tie all {len(groups[0]) if groups else 0} rows into one group, which cannot be split; "
-            "check source.columns.groups for a value that rows of strangers share, and name it in source.missing_keys"
+            f"{forced} groups cannot be on the side of their name without an empty side or most rows held out; "
+            "widen the window, choose another seed, or set split.forced_sides to report"
         )
 
 
 def _require_classes(missing: Mapping[str, Sequence[str]], policy: str) -> None:
-    if policy not in _CLASS_POLICIES:
-        raise PipelineFileError(f"split.missing_classes is {policy!r}; use report or fail")
+    _require_policy("missing_classes", policy)
     lacking = "; ".join(f"{side} has no row of {', '.join(labels)}" for side, labels in missing.items() if labels)
     if lacking and policy == "fail":
         raise EmptyResultError(
@@ -171,8 +135,13 @@ def _require_classes(missing: Mapping[str, Sequence[str]], policy: str) -> None:
         )
 
 
+def _require_policy(name: str, policy: str) -> None:
+    if policy not in _FINDING_POLICIES:
+        raise PipelineFileError(f"split.{name} is {policy!r}; use report or fail")
+
+
 def _record(
-    kept: Mapping[str, Sequence[CuratedRow]], groups: Sequence[Sequence[int]], params: Mapping[str, Any]
+    kept: Mapping[str, Sequence[CuratedRow]], assignment: Assignment, params: Mapping[str, Any]
 ) -> dict[str, Any]:
     labels = {side: Counter(row.label for row in rows) for side, rows in kept.items()}
     everything = {label for counts in labels.values() for label in counts}
@@ -181,7 +150,12 @@ def _record(
         "rows": {side: len(rows) for side, rows in kept.items()},
         "validation_fraction": {"wanted": params["validation_fraction"], "reached": len(kept[VALIDATION]) / total},
         "seed": params["seed"],
-        "groups": {"count": len(groups), "largest": max(map(len, groups))},
+        "groups": {
+            "count": len(assignment.groups),
+            "largest": max(map(len, assignment.groups)),
+            "joined_across": assignment.joined_across,
+            "forced": assignment.forced,
+        },
         "labels": {side: dict(counts.most_common()) for side, counts in labels.items()},
         "missing_labels": {side: sorted(everything - counts.keys()) for side, counts in labels.items()},
     }

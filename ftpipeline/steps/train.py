@@ -7,19 +7,21 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from ftpipeline.digest import hex_of
-from ftpipeline.errors import EmptyResultError, InputError, LabelError, LeakageError, TokenizerMismatchError
+from ftpipeline.errors import EmptyResultError, InputError, LabelError, LeakageError
 from ftpipeline.records import Facts, StepKind, step
-from ftpipeline.schema import Train, validate
+from ftpipeline.schema import Task, Train, validate
 from ftpipeline.steps.metrics import check_labels
 from ftpipeline.steps.ports import Launcher, Progress, WorkerRequest, silent
-from ftpipeline.steps.tokenizer import tokenizer_sha256
+from ftpipeline.steps.tokenizer import check_tokenizer
 from ftpipeline.steps.train_output import read_training
+from ftpipeline.steps.weight_files import model_tensors, read_object
 
 _WORKER = "ftpipeline.backends.train_worker"
-_TASK = "sequence_classification"
+_HEADS = ("classifier.weight", "classifier.out_proj.weight", "score.weight")
+"""The last layer of a classifier, as the models of transformers name it."""
+
 _PARTS = ("train", "validation")
 _SAFE_VERDICTS = ("clean", "dropped")
 
@@ -41,20 +43,23 @@ def train(
     """Fit an adapter to the training rows of a split.
 
     Args:
-        inputs: `split` (train.parquet, validation.parquet, leakage.json) and `base_model`.
+        inputs: `split` (train.parquet, validation.parquet, leakage.json) and `base_model`; `eval_regression` where it
+            is to be measured at every evaluation.
         params: the manifest's `task`, `labels` (their order is the class ids), `tokenizer_sha256` and `train`.
         out: becomes the training's tree; its bytes depend on inputs and params alone.
         launcher: runs the worker.
         progress: told of every optimizer step.
 
     Returns:
-        The worker's facts (steps, epochs, rows, validation, parameters), the losses, and the seconds it took.
+        The worker's facts (steps, epochs, rows, validation, drift from the base, parameters, matches of the LoRA
+        targets), the losses, and the seconds it took.
 
     Raises:
         LeakageError: the split does not say that its training rows are free of eval rows.
         TokenizerMismatchError: the base model's tokenizer is not the pinned one.
         LabelError: a row's label is outside the list, or the list is unusable.
         EmptyResultError: a part of the split has no row.
+        ModelFilesError: the base model is not whole.
         InputError: another parameter or file cannot be used.
         TrainingFailedError: the training ended without an adapter that may be used.
     """
@@ -63,8 +68,9 @@ def train(
     _check_task(params["task"])
     check_labels(params["labels"])
     _check_leakage(split)
-    _check_tokenizer(base, params["tokenizer_sha256"])
+    check_tokenizer(base, params["tokenizer_sha256"], "base model")
     _check_length(base, settings.max_length)
+    _check_head(base, len(params["labels"]), settings.modules_to_save)
     for part in _PARTS:
         _check_rows(split / f"{part}.parquet", params["labels"])
     started = time.monotonic()
@@ -73,8 +79,8 @@ def train(
 
 
 def _check_task(task: str) -> None:
-    if task != _TASK:
-        raise InputError(f"task {task!r} cannot be trained; use {_TASK}")
+    if task not in get_args(Task):
+        raise InputError(f"task {task!r} cannot be trained; use {' or '.join(get_args(Task))}")
 
 
 def _check_leakage(split: Path) -> None:
@@ -87,23 +93,27 @@ def _check_leakage(split: Path) -> None:
         raise LeakageError(f"leakage verdict of the split is {verdict!r}; drop the leaked rows")
 
 
-def _check_tokenizer(base: Path, pinned: str) -> None:
-    found = hex_of(tokenizer_sha256(base))
-    if found != pinned:
-        raise TokenizerMismatchError(
-            f"tokenizer of the base model is {found}, the manifest pins {pinned}; restore its files or pin again"
-        )
-
-
 def _check_length(base: Path, max_length: int) -> None:
     """Compare with what the model's files state; a model with relative positions states no limit."""
     stated = (("config.json", "max_position_embeddings"), ("tokenizer_config.json", "model_max_length"))
     for name, field in stated:
         if not (base / name).is_file():
             continue
-        limit = json.loads((base / name).read_text(encoding="utf-8")).get(field)
+        limit = read_object(base, name).get(field)
         if limit is not None and max_length > limit:
             raise InputError(f"train.max_length {max_length} is beyond the base model's {field} {limit}; lower it")
+
+
+def _check_head(base: Path, labels: int, replaced: Sequence[str]) -> None:
+    """Refuse a trained head of another size, unless it is declared that a new one takes its place."""
+    tensors = model_tensors(base)
+    for name in _HEADS:
+        module = name.partition(".")[0]
+        if name in tensors and tensors[name].shape[0] != labels and module not in replaced:
+            raise InputError(
+                f"the base model's head {module!r} tells {tensors[name].shape[0]} classes apart, the label list has "
+                f"{labels}; add {module} to train.modules_to_save to train a new head, or give the head's own labels"
+            )
 
 
 def _check_rows(path: Path, labels: Sequence[str]) -> None:

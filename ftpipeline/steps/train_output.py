@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ftpipeline.errors import TrainingFailedError
+from ftpipeline.errors import NonFiniteError, TrainingFailedError
 from ftpipeline.records import Facts
 
 ADAPTER = "adapter"
 WEIGHTS_FILE = "adapter_model.safetensors"
 CONFIG_FILE = "adapter_config.json"
 METRICS = "metrics.jsonl"
+EVALUATIONS = "evaluations.jsonl"
 SUMMARY = "train.json"
 CURVE_POINTS = 200
 _MEASURED = ("loss", "grad_norm", "learning_rate")
@@ -66,7 +67,7 @@ def _check_points(points: Sequence[dict[str, Any]], steps: object) -> None:
         for name in _MEASURED:
             value = point.get(name)
             if not isinstance(value, int | float) or not math.isfinite(value):
-                raise TrainingFailedError(f"{name} is {value} at step {point['step']}; lower the learning rate")
+                raise NonFiniteError(f"{name} is {value} at step {point['step']}; lower the learning rate")
 
 
 def _check_weights(path: Path) -> None:
@@ -82,4 +83,4 @@ def _check_weights(path: Path) -> None:
         raise TrainingFailedError(f"{path.name} holds no weight; train again")
     for name, weight in sorted(weights.items()):
         if not numpy.isfinite(weight).all():
-            raise TrainingFailedError(f"adapter weight {name} is not finite; lower the learning rate")
+            raise NonFiniteError(f"adapter weight {name} is not finite; lower the learning rate")

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,6 +83,16 @@ class LocalBlobs(Blobs):
                 return self.path(digest).stat().st_size
             except FileNotFoundError:
                 return None
+
+    def stamp(self, digest: Digest) -> Hashable | None:
+        """Return inode, size and times of the object's file; None when it is absent."""
+        with self.errors(f"{digest} cannot be looked up"):
+            try:
+                found = self.path(digest).stat()
+            except FileNotFoundError:
+                return None
+        # The time of the last change, which no program can set, tells an edit whose author put the other one back.
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     def put_chunks(self, chunks: Iterable[bytes]) -> tuple[Digest, int]:
         """Store the bytes that `chunks` yields; return their digest and their number.

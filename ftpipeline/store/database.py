@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any, Self
 
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Connection, Engine, Table, text
 
 from ftpipeline.errors import DatabaseError
-from ftpipeline.store import schema
+from ftpipeline.store import schema, worker_role
 from ftpipeline.store.connections import connect, environment_errors, location, opening
 
 BUSY_TIMEOUT_S = 60.0
@@ -30,6 +30,9 @@ class Database:
     def __init__(self, url: str, busy_timeout: float = BUSY_TIMEOUT_S) -> None:
         """Prepare connections to `url`, whatever its schema; `open` is what callers want."""
         self._engine = connect(url, busy_timeout)
+        kind = self._engine.dialect.name
+        self._readers = self._engine.execution_options(**_READ[kind])
+        self._writers = self._engine.execution_options(**_WRITE[kind])
         self._process = os.getpid()
 
     @classmethod
@@ -73,7 +76,7 @@ class Database:
         Raises:
             DatabaseError: the database is locked, lost, full or read-only, or was opened before a fork.
         """
-        with self._connection(_WRITE) as connection, connection.begin():
+        with self._connection(self._writers) as connection, connection.begin():
             yield connection
 
     @contextmanager
@@ -83,7 +86,7 @@ class Database:
         Raises:
             DatabaseError: the database is locked or lost, or was opened before a fork.
         """
-        with self._connection(_READ) as connection:
+        with self._connection(self._readers) as connection:
             connection.begin()  # never committed: closing the connection rolls back
             yield connection
 
@@ -100,6 +103,8 @@ class Database:
                 schema.refuse_newer(found, self.where)
             if found != schema.HEAD:
                 schema.migrate(connection)
+            if connection.dialect.name == "postgresql":
+                worker_role.grant(connection)
         return found
 
     def _settle(self, create: bool) -> None:
@@ -119,11 +124,11 @@ class Database:
         return DatabaseError(f"database {self.where} holds nothing yet; run a week first, or name another home")
 
     @contextmanager
-    def _connection(self, options: Mapping[str, Mapping[str, Any]]) -> Iterator[Connection]:
+    def _connection(self, engine: Engine) -> Iterator[Connection]:
         if os.getpid() != self._process:
             raise DatabaseError(f"database {self.where} was opened before a fork; open it again in the new process")
-        with environment_errors(self._engine.url), self._engine.connect() as connection:
-            yield connection.execution_options(**options[self._engine.dialect.name])
+        with environment_errors(engine.url), engine.connect() as connection:
+            yield connection
 
 
 def one_writer(connection: Connection, table: Table) -> None:

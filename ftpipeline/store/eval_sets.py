@@ -40,6 +40,26 @@ class EvalSetVersions:
         with self._database.read() as connection:
             return _find(connection, name, version)
 
+    def versions(self, name: str) -> dict[str, Digest]:
+        """Return the content of every claimed version of a set, oldest version first."""
+        with self._database.read() as connection:
+            return _versions(connection, name)
+
+
+def newest_version(connection: Connection, name: str) -> tuple[str, Digest] | None:
+    """Return the newest claimed version of a set with its content; None when the set was never used."""
+    known = _versions(connection, name)
+    return list(known.items())[-1] if known else None
+
+
+def _versions(connection: Connection, name: str) -> dict[str, Digest]:
+    columns = eval_set_versions.c
+    found = connection.execute(select(columns.version, columns.digest).where(columns.name == name)).all()
+    return {
+        version: Digest(digest)
+        for version, digest in sorted(found, key=lambda row: (int(row.version[1:]), row.version))
+    }
+
 
 def _find(connection: Connection, name: str, version: str) -> Digest | None:
     columns = eval_set_versions.c

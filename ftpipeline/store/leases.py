@@ -65,6 +65,13 @@ class Leases:
                 return None
             return _take(connection, seen, Lease(name, holder, 1 if seen is None else seen.generation + 1, ttl))
 
+    def seize(self, name: str, holder: str, ttl: float) -> Lease:
+        """Take the lease whoever has it, so that what its holder writes under it from now on is refused."""
+        with self._database.write() as connection:
+            one_writer(connection, leases)
+            seen = _row(connection, name)
+            return _take(connection, seen, Lease(name, holder, 1 if seen is None else seen.generation + 1, ttl))
+
     def renew(self, lease: Lease) -> None:
         """Show that the holder is alive.
 

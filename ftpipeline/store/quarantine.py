@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, bindparam, select, update
 
 from ftpipeline.digest import Digest
 from ftpipeline.errors import QuarantinedError, UnknownNameError
@@ -18,6 +18,12 @@ from ftpipeline.store.tables import quarantine_marks
 from ftpipeline.store.tombstones import Tombstone, retire, revive
 
 _NEWEST_LAST = quarantine_marks.c.seq
+_STANDING = (
+    select(quarantine_marks.c.reason, quarantine_marks.c.receipt)
+    .where(quarantine_marks.c.digest == bindparam("digest"), quarantine_marks.c.lifted.is_(None))
+    .order_by(_NEWEST_LAST)
+    .limit(1)
+)
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,7 @@ def refuse_marked(connection: Connection, digest: Digest) -> None:
     Raises:
         QuarantinedError: it is; the error names digest and reason.
     """
-    mark = next((mark for mark in _marks(connection, digest) if mark.lifted is None), None)
+    mark = connection.execute(_STANDING, {"digest": digest}).first()
     if mark is not None:
         raise QuarantinedError(digest, f"{mark.reason}; receipt {mark.receipt}")
 

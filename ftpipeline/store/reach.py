@@ -60,6 +60,21 @@ def made_from(connection: Connection, roots: Collection[Digest]) -> set[Digest]:
     return reached
 
 
+def made_with(connection: Connection, roots: Collection[Digest]) -> set[Digest]:
+    """Return the outputs of every recorded result that has one of the roots among what it was made from."""
+    users: dict[Digest, set[Digest]] = {}
+    for output, inputs in connection.execute(select(step_results.c.output, step_results.c.inputs)):
+        for used in json.loads(inputs).values():
+            users.setdefault(used, set()).add(output)
+    reached: set[Digest] = set()
+    waiting = list(roots)
+    while waiting:
+        found = users.get(waiting.pop(), set()) - reached
+        reached |= found
+        waiting += found
+    return reached
+
+
 def with_members(trees: Trees, digests: Iterable[Digest], stored: Collection[Digest]) -> set[Digest]:
     """Return the digests and the members of those that are stored trees.
 

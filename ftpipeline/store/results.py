@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, select, update
 
 from ftpipeline.digest import Digest, canonical_json
 from ftpipeline.errors import CanonicalFormError
@@ -25,6 +25,10 @@ RENEW_USE_AFTER = timedelta(hours=1)
 
 _COMMIT_ORDER = (step_results.c.finished, step_results.c.key)
 
+# Built once: a hit is a few of these and little else.
+_STANDING = select(step_results).where(step_results.c.key == bindparam("key"), step_results.c.tombstone.is_(None))
+_MADE = select(step_results).where(step_results.c.output == bindparam("output")).order_by(*_COMMIT_ORDER)
+
 
 class StepResults:
     """The table of memoised results."""
@@ -35,13 +39,13 @@ class StepResults:
 
     def find(self, key: Digest) -> LineageRecord | None:
         """Return the standing result of the step key; None when it was not computed yet, or was set aside."""
-        found = self._select(select(step_results).where(*_stands_for(key)))
+        found = self._select(_STANDING, {"key": key})
         return found[0] if found else None
 
     def use(self, key: Digest) -> LineageRecord | None:
         """Return the same as `find`, and keep gc from collecting the result's output for its grace period."""
         with self._database.read() as connection:
-            row = connection.execute(select(step_results).where(*_stands_for(key))).one_or_none()
+            row = connection.execute(_STANDING, {"key": key}).one_or_none()
         now = datetime.now(UTC)
         if row is None or datetime.fromisoformat(row.used) > now - RENEW_USE_AFTER:
             return None if row is None else _from_row(row)
@@ -70,11 +74,11 @@ class StepResults:
             one_writer(connection, step_results)
             if lease is not None:
                 fence(connection, lease)
-            same_key = select(step_results).where(*_stands_for(record.key))
-            if connection.execute(same_key).first() is None:
+            same_key = {"key": record.key}
+            if connection.execute(_STANDING, same_key).first() is None:
                 refuse_marked(connection, record.output)
                 connection.execute(step_results.insert().values(row))
-            return _from_row(connection.execute(same_key).one())
+            return _from_row(connection.execute(_STANDING, same_key).one())
 
     def of_key(self, key: Digest) -> list[LineageRecord]:
         """Return every result that was ever recorded for the key, also those set aside, in commit order."""
@@ -82,7 +86,7 @@ class StepResults:
 
     def made(self, output: Digest) -> list[LineageRecord]:
         """Return the results whose output is `output`, in the order they were finished."""
-        return self._select(select(step_results).where(step_results.c.output == output).order_by(*_COMMIT_ORDER))
+        return self._select(_MADE, {"output": output})
 
     def of_step(self, step: str) -> list[LineageRecord]:
         """Return the results of a step, in the order they were finished."""
@@ -97,9 +101,9 @@ class StepResults:
         users = self._select(mentions.order_by(*_COMMIT_ORDER))
         return list(dict.fromkeys(user.output for user in users if digest in user.inputs.values()))
 
-    def _select(self, statement: Select[Any]) -> list[LineageRecord]:
+    def _select(self, statement: Select[Any], parameters: Mapping[str, Any] | None = None) -> list[LineageRecord]:
         with self._database.read() as connection:
-            return [_from_row(row) for row in connection.execute(statement)]
+            return [_from_row(row) for row in connection.execute(statement, parameters)]
 
 
 def _stands_for(key: Digest) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

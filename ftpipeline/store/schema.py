@@ -9,7 +9,7 @@ from sqlalchemy import Connection, column, inspect, select, table, text
 from ftpipeline.errors import DatabaseError
 from ftpipeline.store.tables import metadata
 
-HEAD = "0002"
+HEAD = "0004"
 """The revision that this version reads and writes."""
 
 VERSION_TABLE = "ftpipeline_schema"

@@ -5,10 +5,13 @@ unpartitioned asset is the empty text, so that it can be part of keys.
 
 A step result with a `tombstone` no longer stands for its key; its row stays, because lineage is never forgotten. `used`
 is when a result was last made or reused, to within an hour.
+
+The rows of `ledger_events` are never changed: triggers refuse it, and keep the head of each job in `ledger_jobs`.
 """
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Float,
     ForeignKey,
@@ -26,6 +29,8 @@ metadata = MetaData()
 
 _Sequence = BigInteger().with_variant(Integer, "sqlite")  # SQLite autoincrements only an INTEGER primary key
 _STANDING = text("tombstone IS NULL")
+_RARE_EVENT = text("kind <> 'metrics'")
+_NEWER_EVENT = text("schema <> 'ftpipeline.ledger_event/1'")
 
 step_results = Table(
     "step_results",
@@ -167,4 +172,86 @@ production_pins = Table(
     Column("name", String, primary_key=True),
     Column("digest", String(71)),
     Column("generation", Integer, nullable=False),
+)
+
+ledger_events = Table(
+    "ledger_events",
+    metadata,
+    Column("job_id", String, primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("attempt", Integer, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("prev", String(71)),
+    Column("digest", String(71), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("epoch", Float, nullable=False),
+    Column("time", String, nullable=False),
+    Column("schema", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("payload", Text, nullable=False),
+    Index("ledger_events_kind", "kind", "job_id", "seq", sqlite_where=_RARE_EVENT, postgresql_where=_RARE_EVENT),
+    Index("ledger_events_newer", "job_id", "seq", sqlite_where=_NEWER_EVENT, postgresql_where=_NEWER_EVENT),
+)
+
+ledger_jobs = Table(
+    "ledger_jobs",
+    metadata,
+    Column("job_id", String, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("digest", String(71), nullable=False),
+    Column("step", BigInteger, nullable=False),
+    Column("epoch", Float, nullable=False),
+    Column("is_open", Boolean, nullable=False),
+    Column("opened", Text, nullable=False),
+)
+
+ledger_signed_heads = Table(
+    "ledger_signed_heads",
+    metadata,
+    Column("job_id", String, primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("envelope", Text, nullable=False),
+)
+
+detector_states = Table(
+    "detector_states",
+    metadata,
+    Column("job_id", String, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("stage", String, nullable=False),
+    Column("looked", String, nullable=False),
+    Column("state", Text, nullable=False),
+)
+
+detector_envelopes = Table(
+    "detector_envelopes",
+    metadata,
+    Column("family", String(71), primary_key=True),
+    Column("envelope", Text, nullable=False),
+)
+
+guard_scans = Table(
+    "guard_scans",
+    metadata,
+    Column("scope", String, primary_key=True),
+    Column("finished", String, nullable=False),
+)
+
+guard_incidents = Table(
+    "guard_incidents",
+    metadata,
+    Column("incident", String, primary_key=True),
+    Column("job_id", String, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("onset", BigInteger, nullable=False),
+    Column("last_good", BigInteger),
+    Column("opened", String, nullable=False),
+    Column("divergence", String(71), nullable=False),
+    Column("planned", String(71)),
+    Column("executed", String(71)),
+    Column("isolated", String),
+    Column("report", Text),
+    Index("guard_incidents_job", "job_id"),
 )

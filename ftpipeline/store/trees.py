@@ -1,4 +1,4 @@
-"""Folders as content-addressed trees (contract C2); their format stands in `ftpipeline.store.tree_format`.
+"""Folders as content-addressed trees (contract C2); their format stands in `ftpipeline.tree_format`.
 
 Laws: a folder put and checked out has the same files; equal files give the equal digest, whatever the order they were
 made in.
@@ -7,15 +7,15 @@ made in.
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ftpipeline.digest import Digest, of_bytes, of_file, parse
 from ftpipeline.errors import CorruptArtifactError, StoreError, TreeError, UnknownNameError
-from ftpipeline.store.paths import check_names
 from ftpipeline.store.port import Blobs, Dependants, no_dependants
-from ftpipeline.store.tree_format import TreeEntry, decode, encode
+from ftpipeline.tree_format import TreeEntry, decode, encode
+from ftpipeline.tree_names import check_names
 
 __all__ = ["TreeEntry", "Trees", "scan", "tree_digest"]
 
@@ -135,6 +135,16 @@ class Trees:
         if self._blobs.size(digest) is None:
             return False
         return all(self._blobs.size(entry.sha256) == entry.size for entry in self.entries(digest))
+
+    def stamp(self, digest: Digest) -> tuple[Hashable, ...] | None:
+        """Return what differs once a member was touched; None where nothing tells. The tree itself is hashed.
+
+        Raises:
+            CorruptArtifactError: the tree's blob is missing or altered.
+            TreeError: the blob is sound but is no tree.
+        """
+        stamps = tuple(self._blobs.stamp(entry.sha256) for entry in self.entries(digest))
+        return None if None in stamps else stamps
 
     def verify(self, digest: Digest) -> None:
         """Hash the tree and every member.

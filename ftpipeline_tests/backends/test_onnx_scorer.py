@@ -13,8 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import numpy_helper
 
-from ftpipeline.backends.onnx_scorer import THREADS_VARIABLE, OnnxScorer, softmax
-from ftpipeline.errors import EnvironmentProblemError, ExportCheckError
+from ftpipeline.backends.onnx_scorer import OnnxScorer
+from ftpipeline.backends.probabilities import softmax
+from ftpipeline.backends.threads import THREADS_VARIABLE
+from ftpipeline.errors import EnvironmentProblemError, ExportCheckError, TokenizerMismatchError
 from ftpipeline_tests.tiny_model import LABELS, WORDS
 
 texts = st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)
@@ -41,6 +43,14 @@ def test_every_text_gets_a_class_and_a_probability(exported: Path) -> None:
     assert set(scores.predicted) <= set(range(len(LABELS)))
     assert len(set(scores.predicted)) > 1
     assert all(1 / len(LABELS) <= confidence <= 1 for confidence in scores.confidence)
+
+
+@pytest.mark.parametrize("name", ["chat_template.jinja", "tokenizer.json"])
+def test_a_tokenizer_or_template_that_was_edited_after_the_export_is_refused_at_load(broken: Path, name: str) -> None:
+    with (broken / name).open("a", encoding="utf-8") as file:
+        file.write("\n")
+    with pytest.raises(TokenizerMismatchError, match=r"tokenizer of the artifact is .*, the manifest pins"):
+        OnnxScorer().score(broken, ["card"], batch_size=1)
 
 
 def test_what_lies_beyond_the_length_is_not_read(exported: Path) -> None:

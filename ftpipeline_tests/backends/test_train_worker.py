@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from ftpipeline.backends import checkpoint
 from ftpipeline.backends.protocol import EXIT_INTERRUPTED, command, write_request
+from ftpipeline.steps.base_pin import base_tree, trained_on
 from ftpipeline.steps.ports import WorkerRequest
 from ftpipeline_tests.orchestration.servers import needs_proc, wait_for
 from ftpipeline_tests.tiny_model import build_tiny_bert, build_tiny_split, tiny_train_params
 
 MODULE = "ftpipeline.backends.train_worker"
 FOR_EVER = 10**5
+MEASURED = ("loss", "grad_norm", "learning_rate", "tokens", "accumulation")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,7 @@ def test_equal_requests_give_equal_bytes_in_two_processes(twice: tuple[Path, Pat
     assert sorted(first) == [
         "adapter/adapter_config.json",
         "adapter/adapter_model.safetensors",
+        "evaluations.jsonl",
         "metrics.jsonl",
         "train.json",
     ]
@@ -84,7 +89,7 @@ def test_equal_requests_give_equal_bytes_in_two_processes(twice: tuple[Path, Pat
 def test_the_output_names_no_folder_of_this_machine(twice: tuple[Path, Path], base: Path) -> None:
     places = [str(base).encode(), str(twice[0].parent).encode()]
     assert not [name for name, data in files_of(twice[0]).items() for place in places if place in data]
-    assert json.loads((twice[0] / "adapter/adapter_config.json").read_text())["base_model_name_or_path"] is None
+    assert trained_on(twice[0] / "adapter") == base_tree(base)
 
 
 def test_training_learns_separable_rows(twice: tuple[Path, Path]) -> None:
@@ -94,7 +99,7 @@ def test_training_learns_separable_rows(twice: tuple[Path, Path]) -> None:
 def test_every_optimizer_step_is_measured(twice: tuple[Path, Path]) -> None:
     points = [json.loads(line) for line in (twice[0] / "metrics.jsonl").read_text().splitlines()]
     assert [point["step"] for point in points] == list(range(1, 41))
-    assert all(set(point) == {"step", "epoch", "loss", "grad_norm", "learning_rate"} for point in points)
+    assert all(set(point) == {"step", "epoch", *MEASURED} for point in points)
 
 
 def test_saved_modules_and_lora_weights_are_in_the_adapter_and_base_weights_are_not(twice: tuple[Path, Path]) -> None:
@@ -105,13 +110,13 @@ def test_saved_modules_and_lora_weights_are_in_the_adapter_and_base_weights_are_
 
 
 def test_a_diverging_training_is_a_verdict_and_is_not_completed(base: Path, split: Path, tmp_path: Path) -> None:
-    request = make_request(base, split, tmp_path / "out", lr=1e30, warmup_steps=0)
+    request = make_request(base, split, tmp_path / "out", lr=1e12, warmup_steps=0)
     returncode, said = finish(start(request))
     assert returncode == 1
-    assert said[-1]["error"]["type"] == "TrainingFailedError"
+    assert said[-1]["error"]["type"] == "LossExplosionError"
     assert "at step" in said[-1]["error"]["message"]
-    assert sorted(files_of(request.out)) == ["metrics.jsonl"]
-    assert "non_finite" in (request.out / "metrics.jsonl").read_text().splitlines()[-1]
+    assert sorted(files_of(request.out)) == ["evaluations.jsonl", "metrics.jsonl"]
+    assert said[-1]["error"]["evidence"]["step"] <= 50
 
 
 def test_nan_in_the_base_model_fails_at_the_first_step(base: Path, split: Path, tmp_path: Path) -> None:
@@ -121,22 +126,28 @@ def test_nan_in_the_base_model_fails_at_the_first_step(base: Path, split: Path, 
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     returncode, said = finish(start(make_request(broken, split, tmp_path / "out")))
     assert returncode == 1
-    assert "loss is nan at step 1 of 40" in said[-1]["error"]["message"]
+    assert "loss is nan at step 1;" in said[-1]["error"]["message"]
+    assert said[-1]["error"]["type"] == "NonFiniteError"
+    assert "non_finite" in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()[-1]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_worker_that_is_asked_to_stop_says_so_and_leaves_nothing_complete(
+def test_a_worker_that_is_asked_to_stop_saves_says_so_and_leaves_nothing_complete(
     base: Path, split: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    request = make_request(base, split, tmp_path / "out", max_steps=FOR_EVER)
+    exchange = tmp_path / "exchange"
+    exchange.mkdir()
+    request = replace(make_request(base, split, tmp_path / "out", max_steps=FOR_EVER), exchange=exchange)
     process = start(request)
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(number)
     returncode, said = finish(process)
     assert returncode == EXIT_INTERRUPTED
+    saved = said[-2]["checkpoint"]
+    assert checkpoint.verify(exchange / saved["folder"]).step == saved["step"]
     assert said[-1]["error"]["type"] == "WorkerInterruptedError"
-    assert sorted(files_of(request.out)) == ["metrics.jsonl"]
+    assert sorted(files_of(request.out)) == ["evaluations.jsonl", "metrics.jsonl"]
 
 
 @needs_proc

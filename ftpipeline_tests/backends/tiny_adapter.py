@@ -11,6 +11,7 @@ from transformers import AutoModelForSequenceClassification
 
 from ftpipeline.backends.adapter import WEIGHTS_FILE
 from ftpipeline.backends.quiet import attaching_quietly, loading_quietly
+from ftpipeline.steps.base_pin import base_tree
 
 
 def build_tiny_adapter(folder: Path, base_model: Path, labels: Sequence[str], *, scale: float = 0.5) -> Path:
@@ -29,6 +30,7 @@ def build_tiny_adapter(folder: Path, base_model: Path, labels: Sequence[str], *,
         for _, weight in sorted(model.named_parameters()):
             if weight.requires_grad and scale:
                 weight.data = torch.randn(weight.shape, generator=generator) * scale
+        model.peft_config["default"].base_model_name_or_path = base_tree(base_model)
         model.save_pretrained(str(folder), save_embedding_layers=False)
     return folder
 

@@ -18,7 +18,9 @@ from ftpipeline.cycle.cycle import Cycle
 from ftpipeline.cycle.stages import STAGES, run_stage
 from ftpipeline.digest import Digest
 from ftpipeline.orchestration.observe import Observers
+from ftpipeline.receipts import SigningKey
 from ftpipeline.records import RunContext
+from ftpipeline.store.opened import Store
 from ftpipeline.store.tables import (
     eval_set_versions,
     registry_entries,
@@ -65,7 +67,7 @@ class Bench:
 
     def candidate(self) -> str:
         with open_home(self.home) as store:
-            return World(store.database, store.home.store_root).registry.resolve(NAME, "candidate").digest
+            return world(store).registry.resolve(NAME, "candidate").digest
 
     def written(self) -> list[Any]:
         """Every row that a step or the registry writes, and every step's workspace that is still there."""
@@ -83,8 +85,13 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run, made = RunContext("prepared", pipeline.name, date.fromisoformat(WEEK)), dict[str, Digest]()
         for stage in STAGES[: [stage.name for stage in STAGES].index("manifest")]:
             made[stage.name] = run_stage(cycle, stage, run, {name: made[name] for name in stage.after}).output
-        World(store.database, store.home.store_root).register("first")
+        world(store).register("first")
     return folder
+
+
+def world(store: Store) -> World:
+    """Return a registry whose gates the home signed: the command trusts no other key."""
+    return World(store.database, store.home.store_root, NAME, SigningKey.of_home(store.home.root))
 
 
 @pytest.fixture

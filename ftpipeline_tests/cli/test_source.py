@@ -32,8 +32,8 @@ def test_a_bare_file_is_read_with_a_proposed_schema(tmp_path: Path) -> None:
         "rejected": 2,
         "reasons": {"field_count": 1, "missing_label": 1},
         "rejects": [
-            {"line": 3, "row": 2, "reason": "missing_label", "excerpt": "call [PHONE]"},
-            {"line": 4, "row": 3, "reason": "field_count", "excerpt": "T3"},
+            {"line": 3, "row": 2, "byte_offset": len(CSV + GOOD), "reason": "missing_label", "excerpt": "call [PHONE]"},
+            {"line": 4, "row": 3, "byte_offset": len(CSV + GOOD + BAD) - 3, "reason": "field_count", "excerpt": "T3"},
         ],
     }
 
@@ -45,6 +45,23 @@ def test_a_person_sees_the_schema_as_yaml_and_the_rejects_as_a_table(tmp_path: P
     assert yaml.safe_load(section)["source"]["columns"] == COLUMNS
     assert "1 missing_label" in shown
     assert "[PHONE]" in shown
+
+
+def test_a_bad_line_is_found_again_at_its_byte_offset(tmp_path: Path) -> None:
+    content = (
+        b'\xef\xbb\xbf{"ticket_id": "1", "text": "\xc3\xbc\xff"}\r\n\n'
+        b'{"ticket_id": "2", "text": ""}\n{"ticket_id": "3", "text": "cut'
+    )
+    (tmp_path / "tickets.jsonl").write_bytes(content)
+    rejects = ftpipeline("source", "check", tmp_path / "tickets.jsonl", "--json").document["rejects"]
+    assert [(reject["line"], reject["row"], reject["reason"]) for reject in rejects] == [
+        (1, 1, "bad_encoding"),
+        (3, 2, "empty_text"),
+        (4, 3, "malformed_json"),
+    ]
+    assert [content[reject["byte_offset"] :].split(b"\n")[0] for reject in rejects] == [
+        line for line in content.split(b"\n") if line
+    ]
 
 
 def test_the_proposed_schema_is_one_that_a_pipeline_takes(tmp_path: Path) -> None:

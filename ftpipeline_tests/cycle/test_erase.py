@@ -1,12 +1,14 @@
 """An erasure leaves no row of the key in the store, and the lineage of everything as verifiable as it was."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from obstore.store import LocalStore
 
 from ftpipeline.cycle import audit, bindings, maintenance
 from ftpipeline.cycle.cycle import Cycle
@@ -22,6 +24,7 @@ from ftpipeline.steps.rows import CuratedRow, Reject, SnapshotRow
 from ftpipeline.steps.snapshot import REJECTS
 from ftpipeline.steps.tables import ROWS, read_rows
 from ftpipeline.store.home import Home
+from ftpipeline.store.remote import RemoteObjects
 from ftpipeline_tests.cycle.bundle_world import Silent, bundle_of, new_key
 from ftpipeline_tests.cycle.model_step import train
 from ftpipeline_tests.tiny_pipeline import NEXT_WEEK, WEEK, build_tiny_pipeline
@@ -68,9 +71,31 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, home: Home) -> Iterator[World]:
-    pipeline = load(build_tiny_pipeline(tmp_path / "tiny"))
+    with _opened(home, tmp_path) as world:
+        yield world
+
+
+@contextmanager
+def _opened(home: Home, folder: Path) -> Iterator[World]:
+    pipeline = load(build_tiny_pipeline(folder / "tiny"))
     with closing(home.open()) as store:
-        yield World(Cycle(pipeline, store, Silent(), bindings.SUBPROCESS_LAUNCHER), tmp_path)
+        yield World(Cycle(pipeline, store, Silent(), bindings.SUBPROCESS_LAUNCHER), folder)
+
+
+@pytest.fixture
+def bucket(tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bucket that is a folder, in which the home has its store."""
+    folder = tmp_path / "bucket"
+    folder.mkdir()
+    monkeypatch.setenv("FTPIPELINE_STORE", "s3://bucket/tickets")
+    monkeypatch.setattr(RemoteObjects, "connect", lambda url: RemoteObjects(LocalStore(folder), url))
+    return folder
+
+
+@pytest.fixture
+def remote_world(bucket: Path, home: Home, tmp_path: Path) -> Iterator[World]:
+    with _opened(home, tmp_path) as world:
+        yield world
 
 
 def of_key(rows: list[SnapshotRow]) -> list[SnapshotRow]:
@@ -118,6 +143,61 @@ def _stored_parquet_with(world: World, texts: list[str]) -> list[str]:
             cells = {str(cell) for column in parquet.read_table(path).to_pydict().values() for cell in column}
             found += [text for text in texts if text in cells]
     return found
+
+
+def test_an_erasure_reaches_a_remote_store_and_the_copies_here(remote_world: World, bucket: Path) -> None:
+    world, store = remote_world, remote_world.cycle.store
+    world.run(WEEK)
+    old, texts = dict(world.made), {row.text for row in of_key(world.rows(WEEK))}
+    places = (bucket, store.home.store_root)
+    assert all(_tables_with(place, texts) for place in places)
+    lineage = audit.walk(store, old[WEEK, "train"])
+
+    erasure = erase(store, KEY, "request 7")
+
+    assert [model.artifact for model in erasure.models] == [old[WEEK, "train"]]
+    assert not any(_tables_with(place, texts) for place in places)
+    assert all(store.blobs.size(blob) is None for blob in erasure.blobs)
+    assert all(store.erased.reason(blob) == "request 7" for blob in erasure.blobs)
+    with pytest.raises(CorruptArtifactError, match="erased on purpose \\(request 7\\)"):
+        store.trees.read(old[WEEK, "snapshot"], ROWS)
+    assert audit.walk(store, old[WEEK, "train"]) == lineage
+    assert maintenance.fsck(store).problems == ()
+    assert world.run(WEEK, "run-2") is Action.REUSED
+    assert not of_key(world.rows(WEEK))
+
+
+def test_a_remote_erasure_that_died_between_two_objects_is_finished_by_another(
+    remote_world: World, bucket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, store = remote_world, remote_world.cycle.store
+    world.run(WEEK)
+    texts = {row.text for row in of_key(world.rows(WEEK))}
+    remove = RemoteObjects.remove
+    left = iter(range(2))
+
+    def remove_one_and_die(objects: RemoteObjects, digest: Digest, before: datetime) -> bool:
+        return remove(objects, digest, before) if next(left) == 0 else _die()
+
+    with monkeypatch.context() as dying:
+        dying.setattr(RemoteObjects, "remove", remove_one_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            erase(store, KEY, "request 7")
+    assert _tables_with(bucket, texts)
+    assert erase(store, KEY, "request 7").blobs
+    assert not any(_tables_with(place, texts) for place in (bucket, store.home.store_root))
+    assert maintenance.fsck(store).problems == ()
+
+
+def _tables_with(folder: Path, texts: set[str]) -> list[Path]:
+    """Return the Parquet files below a folder that hold one of the texts, whatever they are called."""
+    from pyarrow import parquet
+
+    files = [path for path in folder.rglob("*") if path.is_file() and path.read_bytes()[:4] == b"PAR1"]
+    tables = {path: parquet.read_table(path).to_pydict() for path in files}
+    return [
+        path for path, table in tables.items() if texts & {str(cell) for column in table.values() for cell in column}
+    ]
 
 
 def test_later_snapshots_do_not_take_the_key_in_and_count_it(world: World) -> None:
@@ -168,7 +248,7 @@ def test_an_erasure_that_died_before_the_bytes_went_is_finished_by_another(
     assert not _stored_parquet_with(world, texts)
 
 
-def _die(*_: object) -> None:
+def _die(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 

@@ -1,5 +1,6 @@
 """The launcher against real processes: small workers written into a folder of the module path."""
 
+import json
 import os
 import textwrap
 import time
@@ -8,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from ftpipeline.backends.outcome import JobJournal, Record
 from ftpipeline.cycle.launch import SubprocessLauncher
 from ftpipeline.engine.fingerprint import code_fingerprint
-from ftpipeline.errors import TrainingFailedError, WorkerError, WorkerInterruptedError
+from ftpipeline.errors import (
+    LeaseLostError,
+    TrainingFailedError,
+    UnknownNameError,
+    WorkerError,
+    WorkerInterruptedError,
+)
 from ftpipeline.steps.ports import WorkerRequest
 
 Write = Callable[[str], WorkerRequest]
@@ -121,3 +129,144 @@ def test_a_worker_whose_code_is_not_the_keyed_one_is_not_started(
     request = WorkerRequest("ftpipeline.backends.train_worker", {}, {}, tmp_path)
     with pytest.raises(WorkerError, match="other code here than its step is keyed by"):
         SubprocessLauncher().launch(request)
+
+
+class Notes(JobJournal):
+    """A journal in memory that refuses from some step on."""
+
+    checkpoint_steps = 5
+
+    def __init__(self, refuse_from: int = 10**9) -> None:
+        self.refuse_from = refuse_from
+        self.steps: list[int] = []
+        self.checkpoints: list[int] = []
+        self.asked = 0
+
+    def open(self, place: Path) -> Path | None:
+        return None
+
+    def metric(self, record: Record) -> None:
+        if record["step"] >= self.refuse_from:
+            raise LeaseLostError("lease of job j was lost; nothing was written; run again")
+        self.steps.append(record["step"])
+
+    def evaluation(self, record: Record) -> None:
+        self.metric(record)
+
+    def checkpoint(self, record: Record, folder: Path) -> None:
+        assert (folder / "weights").exists()
+        self.checkpoints.append(record["step"])
+
+    def consume(self, record: Record, place: Path) -> Path | None:
+        self.asked += 1
+        if record["job"] == "nobody":
+            raise UnknownNameError("job nobody is not in the ledger")
+        return place / record["job"] if self.asked > 1 else None
+
+
+TALKER = """
+    import json, pathlib, signal, sys, time
+    request = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    exchange = pathlib.Path(request["exchange"])
+    def say(message):
+        print(json.dumps(message), flush=True)
+    def save(step):
+        folder = exchange / f"checkpoint-{step}"
+        folder.mkdir()
+        (folder / "weights").write_text("w")
+        say({"checkpoint": {"step": step, "epoch": 1.0, "folder": folder.name}})
+    def stop(number, frame):
+        save(99)
+        sys.exit(75)
+    signal.signal(signal.SIGTERM, stop)
+    def ask(ticket, job):
+        say({"consume": {"ticket": ticket, "use": "merge", "job": job, "step": 1, "at_step": 2}})
+        answer = exchange / f"answer-{ticket}.json"
+        while not answer.exists():
+            time.sleep(0.01)
+        return json.loads(answer.read_text())
+"""
+
+
+def talker(rest: str) -> str:
+    return textwrap.dedent(TALKER) + textwrap.dedent(rest)
+
+
+def test_what_a_worker_says_is_kept_and_a_kept_checkpoint_is_removed(worker: Write, tmp_path: Path) -> None:
+    request = worker(
+        talker("""
+        for step in (1, 2, 3):
+            say({"metric": {"step": step}})
+        save(3)
+        say({"evaluation": {"step": 4}})
+        while (exchange / "checkpoint-3").exists():
+            time.sleep(0.01)
+    """)
+    )
+    notes = Notes()
+    SubprocessLauncher(journal=notes).launch(request)
+    assert (notes.steps, notes.checkpoints) == ([1, 2, 3, 4], [3])
+
+
+def test_a_journal_that_refuses_stops_the_worker_and_its_error_is_the_steps(worker: Write) -> None:
+    request = worker(
+        talker("""
+        for step in range(1, 10**6):
+            say({"metric": {"step": step}})
+            time.sleep(0.01)
+    """)
+    )
+    notes = Notes(refuse_from=4)
+    with pytest.raises(LeaseLostError):
+        SubprocessLauncher(journal=notes).launch(request)
+    assert (notes.steps, notes.checkpoints) == ([1, 2, 3], [])  # nothing is kept of it any more
+
+
+def test_an_interrupt_still_hears_the_workers_last_words(worker: Write) -> None:
+    request = worker(
+        talker("""
+        say({"progress": [1, 2, ""]})
+        time.sleep(600)
+    """)
+    )
+
+    def interrupt(done: int, total: int, note: str) -> None:
+        raise KeyboardInterrupt
+
+    notes = Notes()
+    with pytest.raises(KeyboardInterrupt):
+        SubprocessLauncher(journal=notes).launch(request, interrupt)
+    assert notes.checkpoints == [99]
+
+
+def test_a_worker_that_ignores_the_request_to_stop_is_killed(worker: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ftpipeline.cycle.launch._GRACE_SECONDS", 0.5)
+    request = worker(
+        talker("""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        say({"metric": {"step": 1}})
+        time.sleep(600)
+    """)
+    )
+    with pytest.raises(LeaseLostError):
+        SubprocessLauncher(journal=Notes(refuse_from=1)).launch(request)
+
+
+def test_a_question_is_answered_with_a_folder_a_wait_or_the_reason_why_not(worker: Write, tmp_path: Path) -> None:
+    request = worker(
+        talker("""
+        answers = [ask(1, "other"), ask(2, "other"), ask(3, "nobody")]
+        pathlib.Path(request["out"], "answers").write_text(json.dumps(answers))
+    """)
+    )
+    SubprocessLauncher(journal=Notes()).launch(request)
+    waiting, folder, refusal = json.loads((tmp_path / "out" / "answers").read_text())
+    assert waiting == {"pending": True}
+    assert folder["folder"].endswith("/exchange/other")
+    assert refusal["error"]["type"] == "UnknownNameError"
+
+
+def test_a_checkpoint_outside_the_exchange_is_refused(worker: Write) -> None:
+    request = worker(talker('say({"checkpoint": {"step": 3, "epoch": 1.0, "folder": "../../x"}})'))
+    with pytest.raises(WorkerError, match="unknown form"):
+        SubprocessLauncher(journal=Notes()).launch(request)

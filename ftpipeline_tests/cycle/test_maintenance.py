@@ -9,7 +9,7 @@ from ftpipeline.digest import Digest
 from ftpipeline.errors import InputError
 from ftpipeline.store.fsck import Kind, Problem
 from ftpipeline.store.opened import Store
-from ftpipeline_tests.registry.world import BASE, NAME, REPORT, WHO, World, manifest
+from ftpipeline_tests.registry.world import BASE, NAME, WHO, World
 from ftpipeline_tests.store.damage import age, lose, object_path
 from ftpipeline_tests.store.rows import put_tree
 
@@ -58,6 +58,17 @@ def test_what_a_run_is_pinned_to_is_kept(store: Store, world: World) -> None:
     assert gc(store).objects == 0
 
 
+def test_of_an_entry_that_was_deleted_all_but_the_artifact_is_kept(store: Store, world: World) -> None:
+    entry, _ = world.register("a", "fail")
+    let_time_pass(store)
+    assert gc(store).objects == 0
+    world.registry.delete(NAME, entry.artifact, **WHO)
+    let_time_pass(store)
+    gc(store)
+    assert entry.artifact not in stored(store)
+    assert {entry.manifest, entry.report, entry.gate} <= stored(store)
+
+
 def test_the_default_grace_period_keeps_what_was_just_made(store: Store) -> None:
     garbage = put_tree(store.trees, weights=b"weights")
     assert gc(store).objects == 0
@@ -69,5 +80,5 @@ def test_the_default_grace_period_keeps_what_was_just_made(store: Store) -> None
 def test_an_artifact_of_the_registry_that_lost_its_bytes_is_found(store: Store, world: World) -> None:
     world.register("a")
     lose(store, world.artifact("a"))
-    absent = {BASE, REPORT, manifest("a"), world.artifact("a")}
+    absent = {BASE, world.artifact("a")}
     assert set(fsck(store).problems) == {Problem(digest, Kind.MISSING, ()) for digest in absent}

@@ -309,3 +309,11 @@ def test_the_verdict_on_a_state_is_that_of_its_points() -> None:
     seen = run(noisy(1.0, 150))
     state, _ = observe(State(), seen)
     assert detection(state) == detect(seen)
+
+
+def test_a_rise_too_slow_to_be_dated_leaves_no_step_that_is_good() -> None:
+    noise = [0.002 * (step * 7919 % 11 - 5) for step in range(1500)]
+    rising = [Point(step, loss=1.0 + noise[step] + max(0, step - 110) * 5e-5) for step in range(1, 1500)]
+    seen = detect(rising)
+    assert (seen.stage, seen.last_good_step) == (Stage.CONFIRMED, None)
+    assert 1 <= (seen.onset_step or 0) <= 110

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,17 +66,17 @@ class Session:
 
 @dataclass(frozen=True)
 class Deployment:
-    """A Dagster deployment of one pipeline file: its folders and the environment that its programs run in."""
+    """A Dagster deployment of pipeline files: its folders and the environment that its programs run in."""
 
     home: Home
-    pipeline_file: Path
+    pipeline_files: tuple[Path, ...]
 
     @property
     def environment(self) -> dict[str, str]:
         return os.environ | {
             "FTPIPELINE_HOME": str(self.home.root),
             "DAGSTER_HOME": str(self.home.dagster_home),
-            PIPELINES_VARIABLE: str(self.pipeline_file),
+            PIPELINES_VARIABLE: os.pathsep.join(map(str, self.pipeline_files)),
         }
 
     def call(self, program: str, *arguments: str) -> None:
@@ -124,8 +124,9 @@ class WebServer:
         (field,) = answer["data"].values()
         return dict(field)
 
-    def launch(self, job: str, partition: str) -> str:
-        """Launch a run of a job for a partition, as the UI does, and return its id."""
+    def launch(self, job: str, partition: str, *assets: Sequence[str]) -> str:
+        """Launch a run of a job for a partition, as the UI does, and return its id; of all its assets unless named."""
+        selected = {"assetSelection": [{"path": list(path)} for path in assets]} if assets else {}
         launched = self.graphql(
             "mutation($params: ExecutionParams!) { launchRun(executionParams: $params) { __typename"
             " ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }",
@@ -134,6 +135,7 @@ class WebServer:
                     "repositoryLocationName": LOCATION,
                     "repositoryName": REPOSITORY,
                     "jobName": job,
+                    **selected,
                 },
                 "executionMetadata": {"tags": [{"key": "dagster/partition", "value": partition}]},
             },
@@ -167,15 +169,15 @@ def dagster_dev(deployment: Deployment) -> Iterator[WebServer]:
         yield WebServer(url, session)
 
 
-def deployment(folder: Path, pipeline_file: Path) -> Deployment:
+def deployment(folder: Path, *pipeline_files: Path) -> Deployment:
     """Make the folders of a deployment."""
     home = Home(folder / "home")
     prepare_dagster_home(home)
-    return Deployment(home, pipeline_file)
+    return Deployment(home, pipeline_files)
 
 
-def wait_for(look: Callable[[], Found | None], seconds: float, what: str) -> Found:
-    """Return what `look` finds as soon as it finds something.
+def wait_for(look: Callable[[], Found | None], seconds: float, what: str, every: float = _POLL_SECONDS) -> Found:
+    """Return what `look` finds as soon as it finds something, looking every so many seconds.
 
     Raises:
         TimeoutError: it found nothing in this time.
@@ -184,7 +186,7 @@ def wait_for(look: Callable[[], Found | None], seconds: float, what: str) -> Fou
     while time.monotonic() < end:
         if (found := look()) is not None:
             return found
-        time.sleep(_POLL_SECONDS)
+        time.sleep(every)
     raise TimeoutError(f"{what} was waited for in vain, for {seconds:.0f} s")
 
 

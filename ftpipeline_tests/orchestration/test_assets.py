@@ -20,8 +20,13 @@ from ftpipeline_tests.orchestration.location import (
     failure,
 )
 from ftpipeline_tests.registry.world import World
-from ftpipeline_tests.steps.gate_examples import report
+from ftpipeline_tests.steps.gate_examples import answers_of, expected_of, measured, paired
 from ftpipeline_tests.tiny_pipeline import WEEK, build_tiny_pipeline, write_pipeline
+
+DECIDED = ("promotion", "rollback", "rejection", "rescored")
+"""Assets beside the week's own, in a group that is not materialised as a whole."""
+MEASURED = ("seed_result", "noise_band")
+"""Assets that train the week under other seeds, in another such group."""
 
 
 def groups(definitions: dg.Definitions) -> dict[str, str | None]:
@@ -32,11 +37,16 @@ def groups(definitions: dg.Definitions) -> dict[str, str | None]:
 def test_weekly_assets_are_keyed_by_pipeline_and_shared_ones_by_their_own_names(location: Location) -> None:
     weekly = {f"tiny/{stage}" for stage in ALL_STAGES if stage not in SHARED_STAGES}
     sets = {f"eval_set/tiny-{name}" for name in ("gold", "regression", "safety")}
-    assert groups(location.definitions).keys() == weekly | sets | {"base_model/tiny-bert"}
+    beside = {"quarantine", *(f"tiny/{name}" for name in (*DECIDED, *MEASURED))}
+    assert groups(location.definitions).keys() == weekly | sets | {"base_model/tiny-bert"} | beside
 
 
 def test_the_group_of_a_pipeline_holds_everything_that_its_week_needs(location: Location) -> None:
-    assert set(groups(location.definitions).values()) == {"tiny"}
+    found = groups(location.definitions)
+    assert {found.pop(f"tiny/{name}") for name in DECIDED} == {"tiny_release"}
+    assert {found.pop(f"tiny/{name}") for name in MEASURED} == {"tiny_noise"}
+    assert found.pop("quarantine") == "quarantine"
+    assert set(found.values()) == {"tiny"}
 
 
 def test_only_weekly_assets_have_partitions(location: Location) -> None:
@@ -56,7 +66,8 @@ def test_what_two_pipelines_share_is_one_asset_and_part_of_both_jobs(tmp_path: P
         *(build_definitions(pipelines.load(tmp_path / f"{name}.yaml"), workbench) for name in ("one", "two"))
     )
     found = groups(both)
-    assert len(found) == 2 * (len(ALL_STAGES) - len(SHARED_STAGES)) + len(SHARED_STAGES)
+    assert found.pop("quarantine") == "quarantine"
+    assert len(found) == 2 * (len(ALL_STAGES) - len(SHARED_STAGES) + len(DECIDED) + len(MEASURED)) + len(SHARED_STAGES)
     for name in ("one", "two"):
         job = both.resolve_job_def(f"{name}_job")
         assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} >= {
@@ -100,6 +111,12 @@ def test_a_second_run_of_a_week_says_that_it_reuses_everything(location: Locatio
         assert location.digest(first, stage) == location.digest(second, stage)
 
 
+def test_what_a_stage_shows_is_stored_once(location: Location) -> None:
+    result = location.run("base_model")
+    key = location.shown(result, "base_model")["step key"].value
+    assert len([record for record in location.log(result) if str(key) in record]) == 1
+
+
 def test_no_ticket_text_is_in_the_event_log_of_the_data_stages(location: Location) -> None:
     result = location.run(*DATA_STAGES)
     assert result.success
@@ -131,9 +148,10 @@ def test_a_failed_gate_leaves_the_run_successful_with_a_failed_check(location: L
     for stage, tree in (("export", candidate), ("evaluate", reports_of_a_worse(world, candidate))):
         location.store.pointers.put(asset_name(location.key(stage)), WEEK, "an earlier run", 0, tree)
     result = location.run("gate")
-    (check,) = result.get_asset_check_evaluations()
+    checks = {check.check_name: check for check in result.get_asset_check_evaluations()}
     assert result.success
-    assert (check.check_name, check.passed, check.severity) == ("gate_passed", False, dg.AssetCheckSeverity.ERROR)
+    assert (checks["gate_passed"].passed, checks["gate_passed"].severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert checks["not_quarantined"].passed
     assert location.shown(result, "gate")["verdict"].value == "fail"
 
 
@@ -141,6 +159,13 @@ def reports_of_a_worse(world: World, candidate: Digest) -> Digest:
     """Store the reports of a candidate that answers worse than production."""
     folder = world.store / "reports"
     folder.mkdir()
-    for side, artifact, task in (("candidate", candidate, 0.5), ("production", world.artifact("good"), 0.9)):
-        (folder / f"{side}.json").write_bytes(canonical_json(report(artifact, task=task)))
+    expected, worse, good = expected_of(90), answers_of(90, 45), answers_of(90, 80)
+    pairs = {role: each.to_json() for role, each in paired(expected, worse, good).items()}
+    documents = {
+        "candidate": measured(candidate, expected, worse),
+        "production": measured(world.artifact("good"), expected, good),
+        "pairs": pairs,
+    }
+    for name, document in documents.items():
+        (folder / f"{name}.json").write_bytes(canonical_json(document))
     return world.trees.put(folder)

@@ -56,6 +56,8 @@ GATE = {
     "reasons": [{"code": "task_gain_below_threshold", "message": "task: gain -0.2 is below 0.005"}],
     "warnings": [],
     "differences": {"task": "-0.2", "safety": "0"},
+    "intervals": {"task": {"low": -0.25, "high": -0.15}},
+    "band": "unmeasured",
     "metrics": {"candidate": {"task": 0.6, "safety": 1.0}, "production": {"task": 0.8, "safety": 1.0}},
 }
 
@@ -160,14 +162,21 @@ def test_a_gate_shows_candidate_production_and_difference_side_by_side() -> None
     metadata = shown("gate", GATE)
     assert next(iter(metadata.items()))[1].value == "fail"
     assert rows(metadata["comparison"]) == [
-        {"eval set": "task", "candidate": "0.6", "production": "0.8", "difference": "-0.2"},
-        {"eval set": "safety", "candidate": "1", "production": "1", "difference": "0"},
+        {
+            "eval set": "task",
+            "candidate": "0.6",
+            "production": "0.8",
+            "difference": "-0.2",
+            "95 % interval": "-0.2500 to -0.1500",
+        },
+        {"eval set": "safety", "candidate": "1", "production": "1", "difference": "0", "95 % interval": ""},
     ]
+    assert metadata["band"].value == "unmeasured"
     assert rows(metadata["reasons"])[0]["code"] == "task_gain_below_threshold"
 
 
 def test_a_gate_without_production_shows_the_candidate_alone() -> None:
-    first = {**GATE, "verdict": "first_release", "differences": {}, "reasons": []}
+    first = {**GATE, "verdict": "first_release", "differences": {}, "intervals": {}, "reasons": []}
     first["metrics"] = {"candidate": {"task": 0.6}, "production": None}
     metadata = shown("gate", first)
     assert rows(metadata["comparison"]) == [

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ftpipeline.digest import of_bytes, parse
+from ftpipeline.digest import canonical_json, of_bytes, parse
 from ftpipeline.errors import (
     CorruptArtifactError,
     GateRecordError,
@@ -15,7 +15,7 @@ from ftpipeline.errors import (
 from ftpipeline.registry.stages import Stage
 from ftpipeline.store.database import Database
 from ftpipeline.store.quarantine import Quarantine
-from ftpipeline_tests.registry.world import BASE, NAME, REPORT, WHO, Who, World, manifest
+from ftpipeline_tests.registry.world import NAME, WHO, Who, World
 
 
 def test_an_entry_goes_through_every_stage_and_retires_its_predecessor(world: World) -> None:
@@ -178,8 +178,10 @@ def test_what_names_no_artifact_is_unknown(world: World, text: str) -> None:
 def test_a_beginning_that_two_artifacts_share_is_refused(world: World) -> None:
     for last in "01":
         artifact = parse("sha256:" + "a" * 63 + last)
+        report = world.tree("candidate.json", canonical_json({"artifact": artifact}))
         gate = world.gate("a", candidate=artifact)
-        world.registry.register(NAME, artifact, manifest("a"), BASE, REPORT, gate, "run", "2026-09-28", "tester")
+        world.sign(gate, report)
+        world.registry.register(**world.arguments("a", gate, artifact=artifact, report=report))
     with pytest.raises(UnknownNameError, match="give more of the digest"):
         world.registry.entry(NAME, "a" * 20)
 

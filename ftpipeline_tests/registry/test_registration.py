@@ -5,7 +5,7 @@ import pytest
 from ftpipeline.digest import of_bytes
 from ftpipeline.errors import CorruptArtifactError, GateRecordError, InputError, UnknownNameError
 from ftpipeline.registry.stages import Stage
-from ftpipeline_tests.registry.world import BASE, NAME, REPORT, World, manifest
+from ftpipeline_tests.registry.world import BASE, NAME, World, manifest
 
 
 def test_a_passed_gate_makes_the_candidate_of_its_name(world: World) -> None:
@@ -51,10 +51,8 @@ def test_registering_twice_changes_nothing(world: World) -> None:
 def test_a_rejection_is_terminal_for_that_manifest_only(world: World) -> None:
     rejected, _ = world.register("a", "fail")
     assert world.register("a") == (rejected, False)
-    other = of_bytes(b"another manifest")
-    gate = world.gate("a", manifest=other)
-    arguments = (NAME, rejected.artifact, other, BASE, REPORT, gate, "run-2", "2026-09-28", "tester")
-    entry, is_new = world.registry.register(*arguments)
+    other = world.manifest("a", run_id="another")
+    entry, is_new = world.registry.register(**world.arguments("a", world.gate("a", manifest=other), manifest=other))
     assert is_new
     assert entry.stage == Stage.CANDIDATE
 
@@ -98,13 +96,12 @@ def test_a_gate_record_that_cannot_be_trusted_is_refused(world: World, changes: 
 
 
 def test_a_gate_record_must_be_stored(world: World) -> None:
-    arguments = (NAME, world.artifact("a"), manifest("a"), BASE, REPORT)
     with pytest.raises(CorruptArtifactError):
-        world.registry.register(*arguments, of_bytes(b"no tree"), "run", "2026-09-28", "tester")
+        world.registry.register(**world.arguments("a", of_bytes(b"no tree")))
     with pytest.raises(UnknownNameError, match=r"gate\.json"):
-        world.registry.register(*arguments, world.artifact("a"), "run", "2026-09-28", "tester")
+        world.registry.register(**world.arguments("a", world.artifact("a")))
     with pytest.raises(InputError, match="actor"):
-        world.registry.register(*arguments, world.gate("a"), "run", "2026-09-28", " ")
+        world.registry.register(**world.arguments("a", world.gate("a"), actor=" "))
 
 
 def test_a_week_that_is_gated_anew_renews_its_entry(world: World) -> None:

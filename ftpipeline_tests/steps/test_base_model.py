@@ -1,4 +1,4 @@
-import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from ftpipeline import digest
-from ftpipeline.errors import InputError, MissingDependencyError, TreeError
+from ftpipeline.backends.gguf_file import write_gguf
+from ftpipeline.backends.gguf_model import GgufConverter
+from ftpipeline.errors import InputError, MissingDependencyError, ModelFilesError, TreeError
 from ftpipeline.records import Facts
 from ftpipeline.steps.base_model import ModelFolder, base_model, packaged_folder
 from ftpipeline.steps.ports import ModelHub
 from ftpipeline.steps.tokenizer import tokenizer_sha256
 from ftpipeline.store.trees import tree_digest
-from ftpipeline_tests.tiny_model import build_tiny_bert
+from ftpipeline_tests.tiny_llama import build_tiny_llama
+from ftpipeline_tests.tiny_model import build_tiny_bert, shard
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -47,7 +50,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def freeze(out: Path, folder: Path | None = None, hub: ModelHub | None = None, **params: Any) -> Facts:
     out.mkdir()
     declared = {"name": "tiny", "source": "folder", "repo": "tiny", "revision": "sha256:" + "0" * 64} | params
-    return base_model({}, declared, out, hub=hub or TinyHub(), folder=ModelFolder(folder))
+    return base_model({}, declared, out, hub=hub or TinyHub(), folder=ModelFolder(folder), converter=GgufConverter())
 
 
 def test_every_regular_file_is_taken_so_the_tree_digest_stays(model: Path, tmp_path: Path) -> None:
@@ -69,25 +72,31 @@ def test_the_facts_identify_model_and_tokenizer(model: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_a_model_without_a_needed_file_is_refused_by_its_name(model: Path, tmp_path: Path, name: str) -> None:
     (model / name).unlink()
-    with pytest.raises(InputError, match=f"has no {name}"):
+    with pytest.raises(ModelFilesError, match=f"has no {name}"):
         freeze(tmp_path / "out", model)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"model_type": 3}'])
 def test_an_unusable_configuration_is_refused(model: Path, tmp_path: Path, text: str) -> None:
     (model / "config.json").write_text(text)
-    with pytest.raises(InputError, match=r"config\.json"):
+    with pytest.raises(ModelFilesError, match=r"config\.json"):
         freeze(tmp_path / "out", model)
 
 
 def test_a_sharded_model_needs_every_shard_of_its_index(model: Path, tmp_path: Path) -> None:
-    (model / "model.safetensors").rename(model / "model-1.safetensors")
-    index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
-    (model / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(InputError, match=r"has no model-2\.safetensors"):
-        freeze(tmp_path / "torn", model)
-    (model / "model-2.safetensors").write_bytes(b"")
-    assert sorted(freeze(tmp_path / "whole", model)["weights"]) == ["model-1.safetensors", "model-2.safetensors"]
+    shard(model)
+    shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+    assert sorted(freeze(tmp_path / "whole", model)["weights"]) == shards
+    (model / shards[1]).unlink()
+    with pytest.raises(ModelFilesError, match=r"has no model-00002-of-00002\.safetensors"):
+        freeze(tmp_path / "without", model)
+
+
+def test_weights_that_were_cut_off_are_refused(model: Path, tmp_path: Path) -> None:
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    with pytest.raises(ModelFilesError, match=r"model\.safetensors of the base model is torn"):
+        freeze(tmp_path / "out", model)
 
 
 def test_a_link_is_refused(model: Path, tmp_path: Path) -> None:
@@ -141,3 +150,38 @@ def test_the_step_loads_no_training_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Path:
+    """A model in one GGUF file."""
+    path = tmp_path / "packed" / "tiny.gguf"
+    path.parent.mkdir()
+    write_gguf(build_tiny_llama(tmp_path / "llama"), path)
+    return path
+
+
+def test_a_gguf_file_is_converted_to_the_files_that_are_trained_from(packed: Path, tmp_path: Path) -> None:
+    facts = [freeze(tmp_path / name, place) for name, place in (("file", packed), ("folder", packed.parent))]
+    assert facts[0] == facts[1]
+    assert facts[0]["model_type"] == "llama"
+    assert tree_digest(tmp_path / "file") == tree_digest(tmp_path / "folder")
+    assert not list((tmp_path / "file").glob("*.gguf"))
+
+
+def test_safetensors_beside_a_gguf_file_are_what_is_taken(model: Path, packed: Path, tmp_path: Path) -> None:
+    shutil.copyfile(packed, model / packed.name)
+    freeze(tmp_path / "out", model)
+    assert tree_digest(tmp_path / "out") == tree_digest(model)
+
+
+def test_one_of_several_gguf_files_must_be_named(packed: Path, tmp_path: Path) -> None:
+    shutil.copyfile(packed, packed.with_name("other.gguf"))
+    with pytest.raises(InputError, match="holds 2 GGUF files"):
+        freeze(tmp_path / "out", packed.parent)
+
+
+def test_a_damaged_gguf_file_is_refused_by_its_name(packed: Path, tmp_path: Path) -> None:
+    packed.write_bytes(packed.read_bytes()[:1000])
+    with pytest.raises(InputError, match=r"tiny\.gguf"):
+        freeze(tmp_path / "out", packed)

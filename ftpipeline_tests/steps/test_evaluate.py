@@ -79,7 +79,7 @@ def test_the_report_holds_what_was_measured(artifact: Path, eval_set: Path, tmp_
     run(artifact, eval_set, tmp_path / "out")
     measured = json.loads((tmp_path / "out" / "report.json").read_bytes())
     assert measured["eval_set"] == {"digest": SET, "name": "gold", "version": "v1"}
-    assert measured["scorer"] == {"name": "WordScorer", "version": "1"}
+    assert measured["scorer"] == {"name": "WordScorer", "version": "1", "runtime": None}
     assert measured["counts"] == {
         "n": 5,
         "correct": 3,
@@ -100,7 +100,8 @@ def test_an_answer_under_the_threshold_is_an_abstention(artifact: Path, eval_set
 
 def test_no_output_holds_a_text(artifact: Path, eval_set: Path, tmp_path: Path) -> None:
     facts = run(artifact, eval_set, tmp_path / "out")
-    assert pyarrow.parquet.read_schema(tmp_path / "out" / "answers.parquet").names == ["id", "predicted", "confidence"]
+    columns = pyarrow.parquet.read_schema(tmp_path / "out" / "answers.parquet").names
+    assert columns == ["id", "expected", "predicted", "confidence"]
     written = "".join((tmp_path / "out" / name).read_text() for name in ("report.json", "confusion.json"))
     assert not [text for _, text, _ in ROWS if text in written + json.dumps(facts)]
 

@@ -6,8 +6,18 @@ from hypothesis import strategies as st
 
 from ftpipeline.digest import of_bytes
 from ftpipeline.records import Verdict
-from ftpipeline.steps.gate import GateDecision, decide
-from ftpipeline_tests.steps.gate_examples import CANDIDATE, COUNTS, GATES, PRODUCTION, report
+from ftpipeline.steps.gate_decision import GateDecision, decide
+from ftpipeline_tests.steps.gate_examples import (
+    CANDIDATE,
+    COUNTS,
+    GATES,
+    PRODUCTION,
+    answers_of,
+    expected_of,
+    measured,
+    paired,
+    report,
+)
 
 GRID = 1000
 
@@ -136,8 +146,10 @@ def test_a_set_that_production_cannot_answer_is_uninformative(scored: dict[str, 
     production["counts"]["task"]["distinct_predictions"] = scored.get("distinct_predictions", 40)
     decision = gated(report(CANDIDATE), production)
     assert (decision.verdict, codes(decision)) == (Verdict.REFUSED, ["set_uninformative"])
-    production["counts"]["task"]["distinct_expected"] = 1  # all out of scope: one answer is the right one
-    assert gated(report(CANDIDATE), production).verdict == Verdict.PASS
+    candidate = report(CANDIDATE)
+    for side in (candidate, production):
+        side["counts"]["task"]["distinct_expected"] = 1  # all out of scope: one answer is the right one
+    assert gated(candidate, production).verdict == Verdict.PASS
 
 
 def test_a_first_release_needs_a_whole_report_and_an_informative_set() -> None:
@@ -160,12 +172,46 @@ def test_a_threshold_finer_than_one_example_is_warned_of() -> None:
     assert [warning.code for warning in decision.warnings] == ["threshold_below_one_example"]
 
 
-def test_a_gain_within_the_seed_band_is_inconclusive() -> None:
-    seeds = [0.775, 0.8, 0.825]
-    inside = decide(report(CANDIDATE, task=0.825), report(PRODUCTION, task=0.8), GATES, seed_scores=seeds)
-    at_the_band = decide(report(CANDIDATE, task=0.825), report(PRODUCTION, task=0.775), GATES, seed_scores=seeds)
-    assert (inside.verdict, codes(inside)) == (Verdict.INCONCLUSIVE, ["gain_within_seed_band"])
+def test_a_gain_within_the_noise_band_is_inconclusive_and_one_at_it_passes() -> None:
+    seeds = {"task": [0.78, 0.8, 0.82]}  # three seeds, a deviation of 0.02: the band is 0.082591 wide
+    inside = decide(report(CANDIDATE, task=0.88259), report(PRODUCTION, task=0.8), GATES, seed_scores=seeds)
+    at_the_band = decide(report(CANDIDATE, task=0.882591), report(PRODUCTION, task=0.8), GATES, seed_scores=seeds)
+    assert (inside.verdict, codes(inside)) == (Verdict.INCONCLUSIVE, ["gain_within_noise_band"])
     assert at_the_band.verdict == Verdict.PASS
+
+
+def test_who_asks_for_no_gain_is_not_asked_for_more_than_noise() -> None:
+    gates = {**GATES, "task_min_gain_vs_prod": 0.0}
+    seeds = {"task": [0.78, 0.8, 0.82]}
+    assert decide(report(CANDIDATE), report(PRODUCTION), gates, seed_scores=seeds).verdict == Verdict.PASS
+    worse = decide(report(CANDIDATE, task=0.799), report(PRODUCTION), gates, seed_scores=seeds)
+    assert worse.verdict == Verdict.FAIL
+
+
+@pytest.mark.parametrize(
+    ("field", "code"),
+    [("averaging", "averaging_mismatch"), ("classes", "classes_mismatch"), ("counts", "classes_mismatch")],
+)
+def test_means_over_other_classes_or_by_another_rule_are_not_compared(field: str, code: str) -> None:
+    candidate = report(CANDIDATE, task=0.9)
+    if field == "counts":
+        candidate["counts"]["task"]["distinct_expected"] = 39
+    else:
+        candidate[field] = {"averaging": "micro", "classes": {"task": ["billing"]}}[field]
+    decision = gated(candidate)
+    assert decision.verdict == Verdict.REFUSED
+    assert set(codes(decision)) == {code}
+
+
+def test_a_report_that_does_not_follow_from_its_answers_is_refused() -> None:
+    expected, right, wrong = expected_of(90), answers_of(90, 90), answers_of(90, 60)
+    candidate, production = measured(CANDIDATE, expected, right), measured(PRODUCTION, expected, wrong)
+    answers = paired(expected, right, wrong)
+    gates = {**GATES, "task_min_gain_vs_prod": 0.1}
+    assert decide(candidate, production, gates, answers=answers).verdict == Verdict.PASS
+    swapped = decide(candidate, production, gates, answers=paired(expected, wrong, right))
+    assert (swapped.verdict, set(codes(swapped))) == (Verdict.REFUSED, {"answers_mismatch"})
+    assert codes(decide(candidate, production, gates, answers={"task": answers["task"]})) == 2 * ["answers_missing"]
 
 
 scores = st.integers(1, GRID).map(lambda points: points / GRID)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ftpipeline.errors import InputError
-from ftpipeline.steps.gate_arithmetic import difference, exact, plain, seed_band, thresholds
+from ftpipeline.steps.gate_arithmetic import difference, exact, noise_band, plain, thresholds
 from ftpipeline_tests.steps.gate_examples import GATES
 
 fractions = st.floats(0, 1)
@@ -51,8 +51,22 @@ def test_missing_and_unknown_gates_are_named() -> None:
         thresholds(gates)
 
 
-def test_the_seed_band_is_the_spread_of_the_scores() -> None:
-    assert seed_band([0.775, 0.8, 0.825]) == Decimal("0.05")
-    assert seed_band([]) == 0
+def test_the_noise_band_has_the_spread_of_the_scores_and_the_bound_of_a_difference() -> None:
+    band = noise_band([0.775, 0.8, 0.825])
+    assert (band.spread, band.width) == (Decimal("0.05"), Decimal("0.103238"))
+    assert noise_band([0.7, 0.7]).width == 0
+
+
+@pytest.mark.parametrize("scores", [[], [0.8], [0.8, float("nan")], [0.8, 80.0], [0.8, None]])
+def test_scores_that_show_no_spread_are_wrong_input(scores: Any) -> None:
     with pytest.raises(InputError, match="seed_scores"):
-        seed_band([0.8, float("nan")])
+        noise_band(scores)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=2, max_size=12))
+def test_the_width_covers_the_spread_of_two_and_shrinks_with_more_seeds_of_one_spread(points: list[int]) -> None:
+    scores = [point / 1000 for point in points]
+    band = noise_band(scores)
+    assert (band.width == 0) == (band.spread == 0)
+    assert noise_band([*scores, *scores]).width <= band.width + Decimal("0.000001")
+    assert noise_band(scores[::-1]) == band

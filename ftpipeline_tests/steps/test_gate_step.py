@@ -7,7 +7,19 @@ import pytest
 from ftpipeline.digest import canonical_json
 from ftpipeline.errors import DigestError, GateRecordError
 from ftpipeline.steps.gate import gate
-from ftpipeline_tests.steps.gate_examples import CANDIDATE, GATES, MANIFEST, PRODUCTION, report
+from ftpipeline_tests.steps.gate_examples import (
+    CANDIDATE,
+    GATES,
+    MANIFEST,
+    PRODUCTION,
+    answers_of,
+    expected_of,
+    measured,
+    paired,
+    report,
+)
+
+ROWS, RIGHT, BETTER = 1000, 700, 900
 
 
 class Case:
@@ -20,9 +32,17 @@ class Case:
             "manifest": MANIFEST,
             "candidate": CANDIDATE,
             "production": {"digest": PRODUCTION, "generation": 3},
+            "noise_band": None,
         }
-        self.write("candidate", report(CANDIDATE, task=0.9))
-        self.write("production", report(PRODUCTION))
+        self.answered(BETTER)
+
+    def answered(self, right: int) -> None:
+        """Write the reports and answers of a candidate that is right on so many rows."""
+        expected = expected_of(ROWS)
+        candidate, production = answers_of(ROWS, right), answers_of(ROWS, RIGHT)
+        self.write("candidate", measured(CANDIDATE, expected, candidate))
+        self.write("production", measured(PRODUCTION, expected, production))
+        self.write("pairs", {role: p.to_json() for role, p in paired(expected, candidate, production).items()})
 
     def write(self, side: str, content: object) -> None:
         (self.folder / f"{side}.json").write_text(json.dumps(content))
@@ -50,8 +70,10 @@ def test_the_record_is_bound_to_all_that_it_speaks_about(case: Case) -> None:
     assert record["production"] == {"digest": PRODUCTION, "generation": 3}
     assert record["eval_sets"] == report(CANDIDATE)["eval_sets"]
     assert (record["scorer"], record["gates"]) == ("int8-onnx/1", GATES)
-    assert record["differences"] == {"task": "0.1", "regression": "0", "safety": "0"}
-    assert record["metrics"]["production"] == report(PRODUCTION)["metrics"]
+    assert record["differences"]["safety"] == "0.2"
+    assert record["intervals"]["safety"]["low"] < 0.2 < record["intervals"]["safety"]["high"]
+    assert (record["band"], record["noise_band"]) == ("unmeasured", None)
+    assert record["metrics"]["production"]["safety"] == RIGHT / ROWS
 
 
 def test_the_same_reports_give_the_same_bytes(case: Case) -> None:
@@ -61,10 +83,52 @@ def test_the_same_reports_give_the_same_bytes(case: Case) -> None:
 
 
 def test_a_failed_gate_is_written_down_and_not_raised(case: Case) -> None:
-    case.write("candidate", report(CANDIDATE, task=0.1))
+    case.answered(RIGHT - 100)
     record = case.run()
     assert record["verdict"] == "fail"
-    assert [reason["code"] for reason in record["reasons"]] == ["task_gain_below_threshold"]
+    codes = [reason["code"] for reason in record["reasons"]]
+    assert codes == ["task_gain_below_threshold", "regression_drop", "safety_drop"]
+
+
+def test_a_gain_that_another_draw_of_rows_would_undo_is_inconclusive(case: Case) -> None:
+    case.answered(RIGHT + 2)
+    case.params["gates"] = {**GATES, "task_min_gain_vs_prod": 0.001}
+    record = case.run()
+    assert record["verdict"] == "inconclusive"
+    assert [reason["code"] for reason in record["reasons"]] == ["gain_within_interval"]
+
+
+def test_the_noise_band_is_in_the_record_with_its_tree(case: Case) -> None:
+    scores = {"task": [0.5, 0.7, 0.9], "regression": [0.7, 0.7], "safety": [0.6, 0.61]}
+    case.params["noise_band"] = {"tree": MANIFEST, "seed_scores": scores}
+    record = case.run()
+    assert record["verdict"] == "inconclusive"
+    assert record["noise_band"] == MANIFEST
+    assert record["band"]["task"] == {"spread": "0.4", "width": "0.825901"}
+    assert record["band"]["regression"] == {"spread": "0", "width": "0"}
+
+
+@pytest.mark.parametrize("change", [{"task": 0.95}, {"regression": 0.95}, {"safety": 0.95}])
+def test_an_edited_score_does_not_follow_from_the_answers(case: Case, change: dict[str, float]) -> None:
+    edited = json.loads((case.folder / "candidate.json").read_text())
+    edited["metrics"].update(change)
+    case.write("candidate", edited)
+    record = case.run()
+    assert record["verdict"] == "refused"
+    assert [reason["code"] for reason in record["reasons"]] == ["answers_mismatch"]
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"task": []}', '{"task": [{"expected": "a"}]}', '{"task": 1}'])
+def test_answers_that_cannot_be_read_pass_nothing(case: Case, text: str | None) -> None:
+    if text is None:
+        (case.folder / "pairs.json").unlink()
+    else:
+        (case.folder / "pairs.json").write_text(text)
+    if text == "{}":
+        assert [reason["code"] for reason in case.run()["reasons"]] == 3 * ["answers_missing"]
+    else:
+        with pytest.raises(GateRecordError, match=r"answers|pairs\.json"):
+            case.run()
 
 
 def test_a_nan_is_refused_and_stays_visible_in_strict_json(case: Case) -> None:

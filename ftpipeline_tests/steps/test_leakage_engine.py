@@ -52,6 +52,12 @@ def test_tokens_are_those_of_the_regular_expression(strings: list[str]) -> None:
     assert [tokens(units, row) for row in range(len(strings))] == [re.findall(r"\w+", s.lower()) for s in strings]
 
 
+@given(st.lists(st.text("aZ_ 0\u00c4\u00df\u2019\u4e2d\U0001f44d\u0130", max_size=90), min_size=1, max_size=6))
+def test_rows_longer_than_a_block_are_cut_alike_wherever_other_characters_stand(strings: list[str]) -> None:
+    units = Cutter(0).tokens(from_strings(strings), 0, len(strings))
+    assert [tokens(units, row) for row in range(len(strings))] == [re.findall(r"\w+", s.lower()) for s in strings]
+
+
 @given(st.lists(texts | st.text(), min_size=1, max_size=8))
 def test_folded_units_are_words(strings: list[str]) -> None:
     found: dict[int, list[str]] = {}
@@ -113,9 +119,10 @@ def test_a_column_of_numbers_or_with_a_null_is_refused() -> None:
     [b"\xff", b"a\xc3", b"\xc3(", b"\xe2\x82", b"\xc0\xaf", b"\xe0\x80\xaf", b"\xf4\x90\x80\x80", b"\x80", b"\xf5aaa"],
 )
 def test_bytes_that_are_no_utf_8_are_refused_with_their_row(raw: bytes) -> None:
-    column = pa.array([b"fine", raw]).view(pa.string())
-    with pytest.raises(SourceError, match="row 1 is not UTF-8"):
-        find_best([from_arrow(column)], ["x"], 0.5)
+    for behind in (b"", b" and much more text, so that a whole block of sixty-four bytes is read at once"):
+        column = pa.array([b"fine", raw + behind, behind]).view(pa.string())
+        with pytest.raises(SourceError, match="row 1 is not UTF-8"):
+            find_best([from_arrow(column)], ["x"], 0.5)
 
 
 def test_a_hash_collision_never_accuses() -> None:

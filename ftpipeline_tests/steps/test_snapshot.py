@@ -1,5 +1,6 @@
 """The snapshot accounts for every row and depends on nothing but the rows."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from ftpipeline.errors import EmptyWindowError, SourceError
 from ftpipeline.steps.rows import Reject, SnapshotRow
 from ftpipeline.steps.snapshot import REJECTS
-from ftpipeline.steps.tables import RECORD, ROWS, read_rows
+from ftpipeline.steps.tables import RECORD, ROWS, read_rows, write_rows
 from ftpipeline_tests.shared import shared
 from ftpipeline_tests.steps.data_steps import COLUMNS, content, csv_database, database, json_at, take_snapshot
 
@@ -212,3 +213,13 @@ def test_late_rows_join_the_next_snapshot_and_future_ones_none(tmp_path: Path) -
         take_snapshot(source, out, **window, columns={"ingestion_time": "ingested_at"})
         snapshots[cut] = [row.id for row in accepted(out)]
     assert list(snapshots.values()) == [["T1"], ["T1", "T2", "T3", "T4", "T6"]]
+
+
+def test_rejects_that_were_frozen_without_byte_offsets_are_still_read(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    reject = Reject("T1", "bad_time", 4, 3, 2, 17, "text", ("c=1",))
+    write_rows(tmp_path / "now.parquet", [reject], Reject)
+    parquet.write_table(parquet.read_table(tmp_path / "now.parquet").drop(["byte_offset"]), tmp_path / "old.parquet")
+    assert read_rows(tmp_path / "now.parquet", Reject) == [reject]
+    assert read_rows(tmp_path / "old.parquet", Reject) == [replace(reject, byte_offset=None)]

@@ -4,9 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from ftpipeline.cycle.launch import SubprocessLauncher
 from ftpipeline.errors import (
@@ -15,13 +17,14 @@ from ftpipeline.errors import (
     InputError,
     LabelError,
     LeakageError,
+    ModelFilesError,
     TokenizerMismatchError,
     TrainingFailedError,
 )
 from ftpipeline.records import Facts
 from ftpipeline.steps.ports import Launcher, Progress, WorkerRequest
 from ftpipeline.steps.train import train
-from ftpipeline_tests.tiny_model import LABELS, build_tiny_bert, build_tiny_split, tiny_train_params
+from ftpipeline_tests.tiny_model import LABELS, build_tiny_bert, build_tiny_split, shard, tiny_train_params
 
 
 class NoLauncher(Launcher):
@@ -132,12 +135,32 @@ def test_rows_longer_than_the_model_can_read_are_refused(inputs: dict[str, Path]
     refuse(inputs, params, InputError, "max_length 65 is beyond the base model's max_position_embeddings 64")
 
 
+def test_a_head_of_other_classes_is_refused_unless_it_is_to_be_replaced(inputs: dict[str, Path]) -> None:
+    path = inputs["base_model"] / "model.safetensors"
+    save_file(load_file(path) | {"classifier.weight": np.zeros((2, 32), np.float32)}, path)
+    params = tiny_train_params(inputs["base_model"], modules_to_save=["pooler"])
+    refuse(inputs, params, InputError, "head 'classifier' tells 2 classes apart, the label list has 3; add classifier")
+    replaced = tiny_train_params(inputs["base_model"], modules_to_save=["classifier", "pooler"])
+    refuse(inputs, replaced | {"tokenizer_sha256": "0" * 64}, TokenizerMismatchError, "pins")
+
+
+def test_a_base_model_without_one_of_its_shards_is_refused(inputs: dict[str, Path]) -> None:
+    params = tiny_train_params(shard(inputs["base_model"]))
+    (inputs["base_model"] / "model-00001-of-00002.safetensors").unlink()
+    refuse(inputs, params, ModelFilesError, r"has no model-00001-of-00002\.safetensors")
+
+
 @pytest.mark.parametrize(("field", "value"), [("lr", float("nan")), ("epochs", 0), ("warmup", 3), ("batch_size", "8")])
 def test_a_setting_that_cannot_be_trained_with_is_refused(inputs: dict[str, Path], field: str, value: object) -> None:
     refuse(inputs, tiny_train_params(inputs["base_model"], **{field: value}), InputError, field)
 
 
+def test_a_check_for_learning_after_the_last_step_is_refused(inputs: dict[str, Path]) -> None:
+    params = tiny_train_params(inputs["base_model"], max_steps=40, checks={"no_learning_steps": 41})
+    refuse(inputs, params, InputError, "no_learning_steps 41 is beyond max_steps 40")
+
+
 def test_another_task_or_label_list_is_refused(inputs: dict[str, Path]) -> None:
     params = tiny_train_params(inputs["base_model"])
-    refuse(inputs, params | {"task": "causal_lm"}, InputError, "causal_lm")
+    refuse(inputs, params | {"task": "regression"}, InputError, "use sequence_classification or causal_lm")
     refuse(inputs, params | {"labels": [*LABELS, LABELS[0]]}, LabelError, "twice")

@@ -167,38 +167,6 @@ def _ticket(week: int, n: int, customers: Sequence[int]) -> CuratedRow:
     return CuratedRow(f"T{week:02}-{n:03}", text, "billing", moment, tuple(f"c={c}" for c in sorted(customers)), ("T",))
 
 
-customers = st.lists(st.integers(0, 20), min_size=1, max_size=2)
-
-
-@settings(max_examples=20)
-@given(weeks=st.lists(st.lists(customers, min_size=1, max_size=12), min_size=2, max_size=3))
-def test_adding_a_week_never_moves_a_group_that_keeps_its_oldest_row(
-    weeks: list[list[list[int]]], tmp_path_factory: Any
-) -> None:
-    rows = [[_ticket(week, n, keys) for n, keys in enumerate(given)] for week, given in enumerate(weeks)]
-    strangers = [_ticket(0, 100 + n, [1000 + n]) for n in range(40)]  # too many for one group to be most of all rows
-    before = [*strangers, *(row for week in rows[:-1] for row in week)]
-    after = [*before, *rows[-1]]
-    once, again = (sides(given, tmp_path_factory.mktemp("split")) for given in (before, after))
-    oldest = {group[0] for group in _groups(after)}
-    assert {ident: once[ident] for ident in oldest & once.keys()} == {
-        ident: again[ident] for ident in oldest & once.keys()
-    }
-    unchanged = {tuple(group) for group in _groups(before)} & {tuple(group) for group in _groups(after)}
-    assert all(once[ident] == again[ident] for group in unchanged for ident in group)
-
-
-def _groups(rows: Sequence[CuratedRow]) -> list[list[str]]:
-    """Return the ids of each component, oldest first, found in the slowest way."""
-    groups: list[tuple[set[str], list[str]]] = []
-    for row in rows:
-        tied = [group for group in groups if group[0] & set(row.groups)]
-        groups = [group for group in groups if group not in tied]
-        members = sorted([row.id, *(ident for group in tied for ident in group[1])])
-        groups.append(({*row.groups, *(key for group in tied for key in group[0])}, members))
-    return [members for _, members in groups]
-
-
 def test_rows_without_a_key_are_strangers_unless_their_texts_resemble_each_other(tmp_path: Path) -> None:
     text = "please resend the october invoice for my account as pdf today"
     rows = [_ticket(0, n, [n]) for n in range(30)]

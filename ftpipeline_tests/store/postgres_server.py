@@ -49,8 +49,13 @@ class PostgresServer:
 
 
 @contextmanager
-def private_server() -> Iterator[PostgresServer]:
-    """Start a server in a folder of its own; stop it and remove the folder afterwards."""
+def private_server(*, durable: bool = False) -> Iterator[PostgresServer]:
+    """Start a server in a folder of its own; stop it and remove the folder afterwards.
+
+    Args:
+        durable: wait for the disk at every commit, which tests need not.
+    """
+    fsync = "on" if durable else "off"
     newest_first = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
     initdb, pg_ctl = (str(require(name, how=_HOW, folders=newest_first)) for name in ("initdb", "pg_ctl"))
     folder = Path(tempfile.mkdtemp(prefix="ftpipeline-"))  # short: a socket's path has about 100 characters
@@ -69,7 +74,7 @@ def private_server() -> Iterator[PostgresServer]:
                 "-l",
                 log,
                 "-o",
-                f"-c listen_addresses='' -c fsync=off -k {folder}",
+                f"-c listen_addresses='' -c fsync={fsync} -k {folder}",
                 "start",
             ]
         )

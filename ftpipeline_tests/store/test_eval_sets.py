@@ -36,3 +36,11 @@ def test_a_new_version_and_another_set_may_hold_anything(eval_sets: EvalSetVersi
     eval_sets.claim("gold", "v2", NEW)
     eval_sets.claim("safety", "v1", NEW)
     assert [eval_sets.find(*key) for key in (("gold", "v1"), ("gold", "v2"), ("safety", "v1"))] == [OLD, NEW, NEW]
+
+
+def test_versions_are_told_oldest_first_by_their_number(eval_sets: EvalSetVersions) -> None:
+    for version in ("v10", "v2", "v1"):
+        eval_sets.claim("gold", version, OLD)
+    eval_sets.claim("safety", "v3", NEW)
+    assert list(eval_sets.versions("gold").items()) == [("v1", OLD), ("v2", OLD), ("v10", OLD)]
+    assert eval_sets.versions("unheard-of") == {}

@@ -8,7 +8,7 @@ from ftpipeline.errors import CorruptArtifactError
 from ftpipeline.store.fsck import Kind, Problem, check
 from ftpipeline.store.opened import Store
 from ftpipeline.store.reach import STORE_ROOTS
-from ftpipeline.store.tree_format import TreeEntry, encode
+from ftpipeline.tree_format import TreeEntry, encode
 from ftpipeline_tests.store.damage import flip_a_bit, lose, object_path, truncate
 from ftpipeline_tests.store.rows import digest, lineage, put_tree
 

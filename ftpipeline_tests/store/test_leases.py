@@ -165,3 +165,15 @@ def stands(leases: Leases, lease: Lease) -> bool:
 
 def prepared(folder: Path) -> Database:
     return Database.open(f"sqlite:///{folder}/db")
+
+
+def test_a_seized_lease_is_lost_to_its_holder_alive_or_dead(leases: Leases) -> None:
+    mine = take(leases, "me")
+    seized = leases.seize("key", "guard", TTL)
+    assert seized == Lease("key", "guard", 2, TTL)
+    with pytest.raises(LeaseLostError, match="lost to guard"):
+        leases.renew(mine)
+    leases.check(seized)
+    leases.release(seized)
+    assert leases.seize("another key", "guard", TTL) == Lease("another key", "guard", 1, TTL)
+    assert leases.held() == {"another key": "guard"}

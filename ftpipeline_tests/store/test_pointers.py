@@ -6,8 +6,10 @@ import pytest
 from sqlalchemy import func, select
 
 from ftpipeline.digest import Digest, of_bytes
+from ftpipeline.errors import QuarantinedError
 from ftpipeline.store.database import Database
 from ftpipeline.store.pointers import Pointer, Pointers
+from ftpipeline.store.quarantine import Quarantine
 from ftpipeline.store.tables import pointers as table
 
 OLD, NEW, OTHER = (of_bytes(name) for name in (b"old", b"new", b"other"))
@@ -104,3 +106,32 @@ def test_concurrent_writers_lose_no_row_and_add_none(database_url: str, database
     with ProcessPoolExecutor(3, mp_context=get_context("spawn")) as pool:
         list(pool.map(put_many, [database_url] * 3, ["one", "two", "three"]))
     assert rows_in(database) == 20 * (1 + 3)
+
+
+def test_what_is_usable_is_what_is_found(pointers: Pointers) -> None:
+    pointers.put("curate", WEEK, "parent", 0, OLD)
+    pointers.put("curate", WEEK, "stranger", 0, NEW)
+    assert found(pointers.usable("curate", WEEK, ["mine", "parent"])) == OLD
+    assert found(pointers.usable("curate", WEEK, ["mine"])) == NEW
+    assert pointers.usable("curate", OLDER_WEEK, ["mine"]) is None
+
+
+def test_a_quarantine_that_is_set_between_two_inputs_is_seen_by_the_second(
+    pointers: Pointers, database: Database
+) -> None:
+    quarantine = Quarantine(database)
+    pointers.put("curate", WEEK, "run", 0, OLD)
+    assert found(pointers.usable("curate", WEEK, ["run"])) == OLD
+    quarantine.mark(OLD, OTHER, "poisoned rows")
+    with pytest.raises(QuarantinedError, match="poisoned rows"):
+        pointers.usable("curate", WEEK, ["run"])
+    quarantine.lift(OLD, NEW, "cleaned")
+    assert found(pointers.usable("curate", WEEK, ["run"])) == OLD
+
+
+def test_no_older_artifact_stands_in_for_one_under_quarantine(pointers: Pointers, database: Database) -> None:
+    pointers.put("curate", WEEK, "run", 0, OLD)
+    pointers.put("curate", WEEK, "run", 1, NEW)
+    Quarantine(database).mark(NEW, OTHER, "poisoned rows")
+    with pytest.raises(QuarantinedError):
+        pointers.usable("curate", WEEK, ["run"])

@@ -22,6 +22,9 @@ from ftpipeline.errors import WorkerError
 Hear = Callable[[Mapping[str, Any]], None]
 """Hears `{"progress": [done, total, note]}` and `{"log": [level, text]}` while a step runs."""
 
+CACHE_VARIABLE = "FTPIPELINE_CACHE_"
+"""What the variable is called that names a cache's folder to the step, before the cache's own name."""
+
 # Not the caller's: the zone and language of a machine, and what a user keeps at home, are in no key.
 _FIXED_VARIABLES = {"TZ": "UTC", "LC_ALL": "C.UTF-8"}
 # Libraries that call home in the background would be taken for a step that uses the network.
@@ -101,7 +104,8 @@ class StepHost:
 
 def _work(request: StepRequest, level: Level, scratch: Path) -> Work:
     private = {"TMPDIR": str(scratch), "HOME": str(scratch)}
-    environment = _base_environment() | private | dict(request.env)
+    caches = {f"{CACHE_VARIABLE}{name.upper()}": str(path) for name, path in request.caches.items()}
+    environment = _base_environment() | private | dict(request.env) | caches
     return Work(
         request=request,
         level=level,

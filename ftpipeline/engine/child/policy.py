@@ -95,7 +95,7 @@ def policy_of(work: Work) -> Policy:
         grants |= dict.fromkeys((*modules, *map(importlib.util.cache_from_source, modules)), Access.READ)
     _add(grants, _loaded_files(installed), Access.READ)
     _add(grants, map(str, request.inputs.values()), LOOK)
-    _add(grants, map(str, request.reads), LOOK)
+    _add(grants, map(str, (*request.reads, *request.caches.values())), LOOK)
     _add(grants, (str(request.out), str(work.scratch)), WORK)
     unheeded = frozenset(os.path.realpath(entry) for entry in (*sys.path, str(work.folder)))
     return Policy(grants, tuple(sorted(roots)), installed, unheeded)

@@ -41,6 +41,7 @@ class StepRequest:
         ports: port name to implementation.
         reads: files and folders that the step declares to read besides its inputs.
         env: variables that the step declares to read, with their values.
+        caches: folders that the step declares to be faster with, by name; it may read them.
         modules: first-party module files that may be read; None for the whole project.
         shows_progress: whether the step takes `progress`.
         memory_bytes: limit of the memory that the step may allocate; beyond it, MemoryError.
@@ -56,6 +57,7 @@ class StepRequest:
     modules: tuple[Path, ...] | None = None
     shows_progress: bool = False
     memory_bytes: int | None = None
+    caches: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ def encode(work: Work) -> bytes:
         "modules": None if request.modules is None else [str(path) for path in request.modules],
         "shows_progress": request.shows_progress,
         "memory_bytes": request.memory_bytes,
+        "caches": {name: str(path) for name, path in request.caches.items()},
         "level": work.level,
         "scratch": str(work.scratch),
         "folder": str(work.folder),
@@ -154,6 +157,7 @@ def decode(data: bytes) -> Work:
         modules=None if modules is None else tuple(map(Path, modules)),
         shows_progress=document["shows_progress"],
         memory_bytes=document["memory_bytes"],
+        caches={name: Path(path) for name, path in document["caches"].items()},
     )
     return Work(
         request=request,

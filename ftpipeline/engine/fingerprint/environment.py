@@ -5,13 +5,13 @@ import platform
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from ftpipeline import digest
 from ftpipeline.digest import Digest
-from ftpipeline.engine.fingerprint.distributions import reachable
+from ftpipeline.engine.fingerprint.distributions import Installed, reachable
 
 _FORMAT = "ftpipeline.environment/1"
 _SETTINGS = (
@@ -58,17 +58,30 @@ def environment_fingerprint(
         MissingDependencyError: a named distribution is not installed.
         StoreError: the cache folder cannot be written.
     """
-    files = reachable(distributions, cache)
     details = {
         "python": python or f"{platform.python_implementation()} {sys.version_info.major}.{sys.version_info.minor}",
         "optimize": sys.flags.optimize,
         "machine": f"{sys.platform} {platform.machine()}",
         "accelerator": accelerator,
-        "cpu_flags": list(cpu_flags()),
-        "settings": thread_settings(),
-        "files": {name: found.files for name, found in files.items()},
+        "cpu_flags": cpu_flags(),
+        "settings": tuple(thread_settings().items()),
     }
-    versions = {name: found.version for name, found in files.items()}
+    return _fingerprint(tuple(reachable(distributions, cache).items()), tuple(details.items()))
+
+
+@lru_cache(maxsize=64)
+def _fingerprint(
+    found: tuple[tuple[str, Installed], ...], surroundings: tuple[tuple[str, Any], ...]
+) -> EnvironmentFingerprint:
+    """Return the fingerprint of exactly these facts; most steps of a run share them, and hashing them takes a while."""
+    stated = dict(surroundings)
+    details = {
+        **stated,
+        "cpu_flags": list(stated["cpu_flags"]),
+        "settings": dict(stated["settings"]),
+        "files": {name: each.files for name, each in found},
+    }
+    versions = {name: each.version for name, each in found}
     document = {"format": _FORMAT, "distributions": versions, "details": details}
     return EnvironmentFingerprint(digest.of_json(document), versions, details)
 

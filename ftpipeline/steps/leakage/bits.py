@@ -1,6 +1,6 @@
 """Operations on many bytes of text at a time: blocks of 64 as vectors, and words of 8.
 
-A *mask* has one bit a byte of a block, the first byte's lowest. A *flag* is the top bit of a byte in a word.
+A *mask* has one bit a byte of a block, the first byte's lowest.
 """
 
 from importlib import import_module
@@ -8,26 +8,13 @@ from typing import Any
 
 import numpy as np  # noqa: TID253  only functions load this module
 
-from ftpipeline.steps.leakage.jit import intrinsic, kernel
+from ftpipeline.steps.leakage.jit import intrinsic
 
 BLOCK = 64
 """Bytes of a block."""
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
-FLAGS = np.uint64(0x8080808080808080)
 BLANKS = np.uint64(0x2020202020202020)
-
-_EACH = 0x0101010101010101
-_LOW_BITS = np.uint64(0x7F * _EACH)
-_UNDERSCORES = np.uint64(ord("_") * _EACH)
-# Adding one of these raises the flag of every byte from the named character on.
-_FROM_UPPER_A = np.uint64((0x80 - ord("A")) * _EACH)
-_AFTER_UPPER_Z = np.uint64((0x80 - ord("Z") - 1) * _EACH)
-_FROM_LOWER_A = np.uint64((0x80 - ord("a")) * _EACH)
-_AFTER_LOWER_Z = np.uint64((0x80 - ord("z") - 1) * _EACH)
-_FROM_0 = np.uint64((0x80 - ord("0")) * _EACH)
-_AFTER_9 = np.uint64((0x80 - ord("9") - 1) * _EACH)
-_ONE, _TWO, _SEVEN = np.uint64(1), np.uint64(2), np.uint64(7)
 
 
 @intrinsic
@@ -59,18 +46,40 @@ def word_mask(typing: Any, data: Any, position: Any, text: Any, target: Any) -> 
     from numba import types
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def within(block: Any, first: str, last: str) -> Any:
-            distance = builder.sub(block, _filled_with(ord(first)))
-            return builder.icmp_unsigned("<=", distance, _filled_with(ord(last) - ord(first)))
-
         block = builder.load(_block(context, builder, signature, arguments, 0), align=1)
-        small = builder.add(block, _filled_with(ord("a") - ord("A")))
-        lower = builder.select(within(block, "A", "Z"), small, block)
+        lower, in_word = _lowered_words(builder, block)
         builder.store(lower, _block(context, builder, signature, arguments, 2), align=1)
-        underscores = builder.icmp_unsigned("==", lower, _filled_with(ord("_")))
-        return _mask(builder, builder.or_(builder.or_(within(lower, "a", "z"), within(lower, "0", "9")), underscores))
+        return _mask(builder, in_word)
 
     return types.uint64(data, types.int64, text, types.int64), generate
+
+
+@intrinsic
+def blanked_block(typing: Any, data: Any, position: Any, text: Any, target: Any) -> Any:
+    """Write a block to `target` in `text`, words in lower case and blanks; return the mask of bytes beyond ASCII."""
+    from numba import types
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        block = builder.load(_block(context, builder, signature, arguments, 0), align=1)
+        lower, in_word = _lowered_words(builder, block)
+        blanked = builder.select(in_word, lower, _filled_with(ord(" ")))
+        builder.store(blanked, _block(context, builder, signature, arguments, 2), align=1)
+        return _mask(builder, builder.icmp_signed("<", block, _filled_with(0)))
+
+    return types.uint64(data, types.int64, text, types.int64), generate
+
+
+def _lowered_words(builder: Any, block: Any) -> tuple[Any, Any]:
+    """Return a block with A to Z as a to z, and which of its bytes are letters, digits and underscores."""
+
+    def within(block: Any, first: str, last: str) -> Any:
+        distance = builder.sub(block, _filled_with(ord(first)))
+        return builder.icmp_unsigned("<=", distance, _filled_with(ord(last) - ord(first)))
+
+    small = builder.add(block, _filled_with(ord("a") - ord("A")))
+    lower = builder.select(within(block, "A", "Z"), small, block)
+    underscores = builder.icmp_unsigned("==", lower, _filled_with(ord("_")))
+    return lower, builder.or_(builder.or_(within(lower, "a", "z"), within(lower, "0", "9")), underscores)
 
 
 @intrinsic
@@ -133,26 +142,3 @@ def store(typing: Any, data: Any, position: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(data, types.int64, types.uint64), generate
-
-
-@kernel
-def lowered(word: np.uint64) -> np.uint64:
-    """Return the word with A to Z as a to z; all its bytes are below 0x80."""
-    upper = (word + _FROM_UPPER_A) & ~(word + _AFTER_UPPER_Z) & FLAGS
-    return word | (upper >> _TWO)
-
-
-@kernel
-def word_flags(word: np.uint64) -> np.uint64:
-    """Return the flags of a to z, 0 to 9 and the underscore in a word without capitals."""
-    letters = (word + _FROM_LOWER_A) & ~(word + _AFTER_LOWER_Z)
-    digits = (word + _FROM_0) & ~(word + _AFTER_9)
-    underscores = ~((word ^ _UNDERSCORES) + _LOW_BITS)
-    return (letters | digits | underscores) & FLAGS
-
-
-@kernel
-def blanked(word: np.uint64, flags: np.uint64) -> np.uint64:
-    """Return the word with a blank for every byte that has no flag."""
-    kept = (flags << _ONE) - (flags >> _SEVEN)
-    return (word & kept) | (BLANKS & ~kept)

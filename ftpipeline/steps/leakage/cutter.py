@@ -117,6 +117,7 @@ class Cutter:
                 np.empty(2 * units, np.int32),
                 np.empty(units, np.uint64),
                 np.empty(rows + 1, np.int64),
+                np.empty(rows, np.uint64),
                 np.empty(rows, np.uint8),
             )
         return room
@@ -131,6 +132,7 @@ def kept(units: Units, rows: int) -> Units:
         units.edges[: 2 * count].copy(),
         units.hashes[:count].copy(),
         units.bounds[: rows + 1].copy(),
+        units.sums[:rows].copy(),
         units.flags[:rows].copy(),
     )
 
@@ -152,6 +154,7 @@ def joined(parts: Sequence[Units]) -> Units:
         np.empty(0, np.int32),
         np.empty(0, np.uint64),
         np.zeros(1, np.int64),
+        np.empty(0, np.uint64),
         np.empty(0, np.uint8),
     )
     return Units(
@@ -161,5 +164,6 @@ def joined(parts: Sequence[Units]) -> Units:
         np.concatenate(
             [np.zeros(1, np.int64), *(part.bounds[1:] + at for part, at in zip(parts, counts, strict=False))]
         ),
+        np.concatenate([empty.sums, *(part.sums for part in parts)]),
         np.concatenate([empty.flags, *(part.flags for part in parts)]),
     )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np  # noqa: TID253  only functions load this module
 
+from ftpipeline.steps.leakage.bits import ONE
 from ftpipeline.steps.leakage.index import BASE, home_slot, number_of, outgoing, same_units
 from ftpipeline.steps.leakage.jit import kernel
 from ftpipeline.steps.leakage.layout import Found, Lookup, Units, Wanted
@@ -24,12 +25,9 @@ def _note(row: "Int", number: "Int", found: Found) -> None:
 
 
 @kernel
-def _whole_key(hashes: "Array", first: "Int", last: "Int") -> np.uint64:
-    """Return the key of a whole row; order does not count, which lets the sum be computed in parallel."""
-    key = np.uint64(last - first) * _LENGTH_FACTOR
-    for i in range(first, last):
-        key += hashes[i]
-    return key
+def _whole_key(total: np.uint64, units: "Int") -> np.uint64:
+    """Return the key of a whole row by the sum of its hashes: the order, which does not count, is compared as text."""
+    return np.uint64(total + np.uint64(units) * _LENGTH_FACTOR)
 
 
 @kernel
@@ -38,7 +36,7 @@ def _insert(row: "Int", key: np.uint64, lookup: Lookup) -> None:
     slot = home_slot(key, len(lookup.slots))
     head = np.int64(lookup.slots[slot])
     while head >= 0 and lookup.keys[head] != key:
-        slot = (slot + 1) & (len(lookup.slots) - 1)
+        slot = (slot + ONE) & np.uint64(len(lookup.slots) - 1)
         head = np.int64(lookup.slots[slot])
     lookup.following[row] = head
     lookup.slots[slot] = row
@@ -48,8 +46,9 @@ def _insert(row: "Int", key: np.uint64, lookup: Lookup) -> None:
 def index_wholes(evals: Units, lookup: Lookup) -> None:
     """Enter every eval row that has units, by all of them."""
     for row in range(len(evals.bounds) - 1):
-        if evals.bounds[row + 1] > evals.bounds[row]:
-            _insert(row, _whole_key(evals.hashes, evals.bounds[row], evals.bounds[row + 1]), lookup)
+        units = evals.bounds[row + 1] - evals.bounds[row]
+        if units > 0:
+            _insert(row, _whole_key(evals.sums[row], units), lookup)
 
 
 @kernel
@@ -79,7 +78,7 @@ def find_equal(
         The row to go on with when `found` was emptied; `rows` when there is none left.
     """
     evals, lookup, trains = wanted.evals, wanted.lookup, wanted.trains
-    bounds, hashes, flags = train.bounds, train.hashes, train.flags
+    bounds, sums, flags = train.bounds, train.sums, train.flags
     slots, keys = lookup.slots, lookup.keys
     for i in range(first, rows):
         if every and found.taken[0] + len(keys) > len(found.rows):
@@ -87,7 +86,7 @@ def find_equal(
         begin, end = bounds[i], bounds[i + 1]
         if begin == end or np.int64(flags[i]) & skipped != 0:
             continue
-        row = number_of(_whole_key(hashes, begin, end), slots, keys)
+        row = number_of(_whole_key(sums[i], end - begin), slots, keys)
         while row >= 0:
             worth = every or trains[row] < 0 or trains[row] > numbers[i]
             own = evals.bounds[row]

@@ -22,6 +22,7 @@ BASE = np.uint64(0xD1B54A32D192ED03)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _WORD = np.uint64(63)
 _LOW, _MIDDLE, _HIGH = np.uint64(18), np.uint64(24), np.uint64(30)
+_HALF = np.uint64(32)
 _RANK_BITS = np.int64(32)
 
 
@@ -35,33 +36,34 @@ def outgoing(size: "Int") -> np.uint64:
 
 
 @kernel
-def home_slot(key: np.uint64, slots: "Int") -> "Int":
+def home_slot(key: np.uint64, slots: "Int") -> np.uint64:
     """Return where the search for a key begins in a table of `slots`, a power of two up to 2**32."""
-    return np.int64(((key * _MIX) >> np.uint64(32)) & np.uint64(slots - 1))
+    return ((key * _MIX) >> _HALF) & np.uint64(slots - 1)
 
 
 @kernel
-def _bloom_place(key: np.uint64, bloom: "Array") -> "tuple[Int, np.uint64]":
+def _bloom_place(key: np.uint64, bloom: "Array") -> "tuple[np.uint64, np.uint64]":
     """Return the word of the filter that stands for a key, and its three bits there."""
     mixed = key * _MIX
     one, two, three = (mixed >> _LOW) & _WORD, (mixed >> _MIDDLE) & _WORD, (mixed >> _HIGH) & _WORD
-    return np.int64((mixed >> np.uint64(36)) & np.uint64(len(bloom) - 1)), (ONE << one) | (ONE << two) | (ONE << three)
+    return (mixed >> np.uint64(36)) & np.uint64(len(bloom) - 1), (ONE << one) | (ONE << two) | (ONE << three)
 
 
 @kernel
-def may_have(key: np.uint64, bloom: "Array") -> bool:
-    """Tell whether there may be a shingle with this key."""
+def may_have(key: np.uint64, bloom: "Array") -> np.uint64:
+    """Return 1 if there may be a shingle with this key, else 0."""
     word, bits = _bloom_place(key, bloom)
-    return bool(bloom[word] & bits == bits)
+    return np.uint64(bloom[word] & bits == bits)
 
 
 @kernel
 def number_of(key: np.uint64, slots: "Array", keys: "Array") -> "Int":
     """Return the number of the shingle with this key, or -1."""
+    last = np.uint64(len(slots) - 1)
     slot = home_slot(key, len(slots))
     number = np.int64(slots[slot])
-    while number >= 0 and keys[number] != key:
-        slot = (slot + 1) & (len(slots) - 1)
+    while number >= 0 and keys[np.uint64(number)] != key:
+        slot = (slot + ONE) & last
         number = np.int64(slots[slot])
     return number
 
@@ -88,7 +90,7 @@ def _add(key: np.uint64, total: "Int", slots: "Array", keys: "Array") -> "Int":
     while number >= 0:
         if keys[number] == key:
             return number
-        slot = (slot + 1) & (len(slots) - 1)
+        slot = (slot + ONE) & np.uint64(len(slots) - 1)
         number = np.int64(slots[slot])
     slots[slot] = total
     keys[total] = key

@@ -5,6 +5,10 @@ after the content of all kernel modules: a change of any of them compiles anew, 
 code. It stands in `$NUMBA_CACHE_DIR`, or else in `~/.cache/ftpipeline`: never inside the package, which may be
 read-only or shared, and never under a name that another user could have made first. Where it cannot be written, the
 code lives in a private temporary folder as long as the process.
+
+A confined step can write nothing that outlives it. It starts with a copy of what `$FTPIPELINE_CACHE_KERNELS` holds,
+which `ftpipeline.steps.leakage.warm` has compiled outside; what is not there, or is of another processor or version,
+numba compiles as ever.
 """
 
 import atexit
@@ -18,6 +22,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from ftpipeline.errors import MissingDependencyError
+
+KERNELS = "kernels"
+"""Name of the folder of machine code that steps declare as a cache."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -49,13 +56,20 @@ def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
 def cache_folder() -> Path:
     """Return the folder of the machine code; it exists and can be written."""
     base = _numba().config.CACHE_DIR or os.path.join(os.path.expanduser("~"), ".cache", "ftpipeline")
-    wanted = Path(base) / f"kernels-{_content()[:16]}"
+    wanted, kept = Path(base) / folder_name(), os.environ.get("FTPIPELINE_CACHE_KERNELS")
     try:
+        if kept is not None and os.path.isdir(os.path.join(kept, wanted.name)):
+            shutil.copytree(os.path.join(kept, wanted.name), wanted, dirs_exist_ok=True)
         wanted.mkdir(parents=True, exist_ok=True)
         writable = os.access(wanted, os.W_OK | os.X_OK)
     except OSError:
         writable = False
     return wanted if writable else _private_folder()
+
+
+def folder_name() -> str:
+    """Return the name of the folder of these kernels' machine code."""
+    return f"kernels-{_content()[:16]}"
 
 
 def _private_folder() -> Path:

@@ -39,14 +39,15 @@ class Forms(NamedTuple):
 class Units(NamedTuple):
     """Texts cut into units (tokens or characters); those of row `i` are `bounds[i]` to `bounds[i + 1]`.
 
-    Unit `i` is `text[edges[2 * i]:edges[2 * i + 1]]`, lower-cased UTF-8, and has a hash. Eight more bytes of `text` may
-    be read before and behind it.
+    Unit `i` is `text[edges[2 * i]:edges[2 * i + 1]]`, lower-cased UTF-8, and has a hash; `sums` are those of the hashes
+    of each row. Eight more bytes of `text` may be read before and behind a unit.
     """
 
     text: "NDArray[np.uint8]"
     edges: "NDArray[np.int32]"
     hashes: "NDArray[np.uint64]"
     bounds: "NDArray[np.int64]"
+    sums: "NDArray[np.uint64]"
     flags: "NDArray[np.uint8]"
 
 

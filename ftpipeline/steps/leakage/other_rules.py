@@ -121,4 +121,5 @@ def _only(units: Units, wanted: "Array") -> Units:
     counts = np.diff(units.bounds)
     keep = np.repeat(wanted, counts)
     bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts * wanted)])
-    return units._replace(edges=units.edges[np.repeat(keep, 2)], hashes=units.hashes[keep], bounds=bounds)
+    edges, sums = units.edges[np.repeat(keep, 2)], np.where(wanted, units.sums, np.uint64(0))
+    return units._replace(edges=edges, hashes=units.hashes[keep], bounds=bounds, sums=sums)

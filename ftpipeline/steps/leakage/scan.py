@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np  # noqa: TID253  only functions load this module
 
+from ftpipeline.steps.leakage.bits import ONE, ZERO
 from ftpipeline.steps.leakage.candidates import posted_minima, sign
-from ftpipeline.steps.leakage.index import BASE, may_have, number_of, outgoing, same_units
+from ftpipeline.steps.leakage.index import BASE, home_slot, may_have, number_of, outgoing, same_units
 from ftpipeline.steps.leakage.jit import kernel
 from ftpipeline.steps.leakage.layout import Found, Postings, Progress, Shingles, Units
 
@@ -41,14 +42,14 @@ def likely_windows(
     value = np.uint64(0)
     for i in range(first, first + size - 1):
         value = value * BASE + hashes[i]
-    count = 0
-    for i in range(first, last - size + 1):
-        value = value * BASE + hashes[i + size - 1]
+    count, ahead = ZERO, np.uint64(size - 1)
+    for i in range(np.uint64(first), np.uint64(last - size + 1)):
+        value = value * BASE + hashes[i + ahead]
         likely[count] = i
         values[count] = value
         count += may_have(value, bloom)
         value -= hashes[i] * leaving
-    return count
+    return np.int64(count)
 
 
 @kernel
@@ -64,21 +65,27 @@ def hold(
 ) -> "Int":
     """Note the distinct shingles among the likely windows, each with one window; return how many there are.
 
-    After a hit the next number is tried first: copied text runs through the numbers in order.
+    All slots are read before any is needed: the memory answers many questions in the time of one. After a hit the next
+    number is tried first: copied text runs through the numbers in order.
     """
-    kept = 0
+    for j in range(np.uint64(count)):
+        held[j] = slots[home_slot(values[j], len(slots))]
+    kept, total = ZERO, np.uint64(len(keys))
     number: Int = -1
-    for j in range(count):
-        value = values[j]
-        guess = number + 1
-        is_next = guess > 0 and guess < len(keys) and keys[guess] == value
-        number = guess if is_next else number_of(value, slots, keys)
-        if number >= 0 and seen[number] != stamp:
-            seen[number] = stamp
+    for j in range(np.uint64(count)):
+        value, guess = values[j], np.uint64(number + 1)
+        if guess < total and keys[guess] == value:
+            number = np.int64(guess)
+        else:
+            number = np.int64(held[j])
+            if number >= 0 and keys[np.uint64(number)] != value:
+                number = number_of(value, slots, keys)
+        if number >= 0 and seen[np.uint64(number)] != stamp:
+            seen[np.uint64(number)] = stamp
             held[kept] = number
             likely[kept] = likely[j]
-            kept += 1
-    return kept
+            kept += ONE
+    return np.int64(kept)
 
 
 @kernel

@@ -124,7 +124,7 @@ def _numbered(evals: Units, size: int) -> tuple[Shingles, "Array"]:
         raise HashCollision
     members = int(shingles.bounds[-1])
     shingles = shingles._replace(
-        slots=np.full(table_size(total), -1, np.int32),
+        slots=np.full(table_size(2 * total), -1, np.int32),
         bloom=np.zeros(table_size(total) // _KEYS_A_WORD, np.uint64),
         keys=shingles.keys[:total].copy(),
         origins=shingles.origins[:total].copy(),

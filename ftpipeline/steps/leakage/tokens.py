@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np  # noqa: TID253  only functions load this module
 
 from ftpipeline.steps.leakage.bits import (
+    BLANKS,
     BLOCK,
-    FLAGS,
     ONE,
     ZERO,
     beyond_ascii,
-    blanked,
+    blanked_block,
     filled_mask,
     load,
-    lowered,
     store,
     trailing_zeros,
-    word_flags,
     word_mask,
 )
 from ftpipeline.steps.leakage.jit import kernel
@@ -35,7 +33,9 @@ _FACTOR = np.uint64(0x9FB21C651E98DF25)
 _TAIL_FACTOR = np.uint64(0xC2B2AE3D27D4EB4F)
 _LENGTH_FACTOR = np.uint64(0xD6E8FEB86659FD93)
 _HALF, _TOP_BIT = np.uint64(32), np.uint64(63)
-_BLANK = np.uint8(0x20)
+# Of the bytes that may follow a leading byte: which bits mark them, how these are set, and the bits that they carry.
+_MARKS, _CONTINUED, _SIX = np.uint64(0xC0C0C000), np.uint64(0x80808000), np.uint64(0x3F)
+_BYTE = np.uint64(0xFF)
 
 
 @kernel
@@ -75,15 +75,22 @@ def _hash_tokens(
     edges: "Array",
     hashes: "Array",
     seed: np.uint64,
-) -> "Int":
-    """Close a token that reaches to the end of its row, and hash the row's tokens; return the number of units."""
+) -> "tuple[Int, np.uint64]":
+    """Close a token that reaches to the end of its row, and hash the row's tokens.
+
+    Returns:
+        The number of units, and the sum of the hashes.
+    """
     if edge_count & 1:
         edges[edge_count] = end
         edge_count += 1
-    last = edge_count >> 1
-    for unit in range(first, last):
-        hashes[unit] = token_hash(text, np.int64(edges[2 * unit]), np.int64(edges[2 * unit + 1]), seed)
-    return last
+    last, total = edge_count >> 1, ZERO
+    for unit in range(np.uint64(first), np.uint64(last)):
+        edge = unit << ONE
+        value = token_hash(text, np.int64(edges[edge]), np.int64(edges[edge | ONE]), seed)
+        hashes[unit] = value
+        total += value
+    return last, total
 
 
 @kernel
@@ -110,41 +117,56 @@ def _read_ascii(
 
 
 @kernel
-def _code_point(data: "Array", position: "Int", end: "Int") -> "tuple[Int, Int]":
-    """Return the code point at `position` and its length in bytes; -1 if these are no UTF-8."""
-    lead = np.int64(data[position])
+def _word_at(data: "Array", position: "Int") -> np.uint64:
+    """Return the eight bytes from `position` on, zeros behind the end of the data."""
+    if position + 8 <= len(data):
+        return np.uint64(load(data, position))
+    word = ZERO
+    for i in range(len(data) - position):
+        word |= np.uint64(data[position + i]) << np.uint64(8 * i)
+    return word
+
+
+@kernel
+def _code_point(word: np.uint64, left: "Int") -> "tuple[Int, Int]":
+    """Return the code point that a word begins with and its length in bytes; -1 if these are no UTF-8.
+
+    No branch depends on the length of a valid code point, which nobody could predict.
+    """
+    lead = np.int64(word & _BYTE)
     if lead < 0x80:
         return lead, 1
-    length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-    if lead < 0xC2 or lead > 0xF4 or position + length > end:
+    length = 2 + (lead >= 0xE0) + (lead >= 0xF0)
+    own = ~(_ALL << np.uint64(8 * length))
+    if lead < 0xC2 or lead > 0xF4 or length > left or (word & _MARKS & own) != (_CONTINUED & own):
         return -1, 1
-    value = lead & (0x7F >> length)
-    for i in range(1, length):
-        byte = np.int64(data[position + i])
-        if byte & 0xC0 != 0x80:
-            return -1, 1
-        value = (value << 6) | (byte & 0x3F)
+    bits = (word & np.uint64(0x7F >> length)) << np.uint64(18)
+    bits |= ((word >> np.uint64(8)) & _SIX) << np.uint64(12)
+    bits |= ((word >> np.uint64(16)) & _SIX) << np.uint64(6)
+    bits |= (word >> np.uint64(24)) & _SIX
+    value = np.int64(bits >> np.uint64(24 - 6 * length))
     too_long = (length == 3 and value < 0x800) or (length == 4 and value < 0x10000)
     return (-1 if too_long or value > 0x10FFFF else value), length
 
 
 @kernel
 def _write(data: "Array", begin: "Int", end: "Int", at: "Int", text: "Array", forms: Forms) -> "tuple[Int, Int]":
-    """Write a row out from `at` on, words and blanks; return where it ends and the flags of the row."""
+    """Write a row out from `at` on, words and blanks; return where it ends and the flags of the row.
+
+    What is written behind it, or for bytes beyond ASCII, is written again.
+    """
     form_of, pool, traits = forms.form, forms.pool, forms.traits
     flags: Int = 0
     while begin < end:
-        if begin + 8 <= end:
-            word = load(data, begin)
-            beyond = word & FLAGS
-            ascii_bytes = 8 if beyond == ZERO else trailing_zeros(beyond) >> 3
-            word = lowered(word)
-            store(text, at, blanked(word, word_flags(word)))  # what is no ASCII is written again
-            begin += ascii_bytes
-            at += ascii_bytes
-            if ascii_bytes == 8:
+        if begin + BLOCK <= len(data):
+            beyond = blanked_block(data, begin, text, at)
+            run = min(end - begin, BLOCK if beyond == ZERO else trailing_zeros(beyond))
+            begin += run
+            at += run
+            if run == BLOCK or begin == end:
                 continue
-        value, length = _code_point(data, begin, end)
+        word = _word_at(data, begin)
+        value, length = _code_point(word, end - begin)
         form: Int = SEPARATOR
         if value < 0:
             flags |= MALFORMED
@@ -153,18 +175,14 @@ def _write(data: "Array", begin: "Int", end: "Int", at: "Int", text: "Array", fo
             flags |= np.int64(traits[value])
         if form == UNDECIDED:
             flags |= NEEDS_PYTHON
-        if form < 0:
-            text[at] = _BLANK
-            at += 1
-        elif form == ITSELF:
-            for i in range(length):
-                text[at + i] = data[begin + i]
-            at += length
-        else:
+        if form > 0:
             written = np.int64(pool[form])
             for i in range(written):
                 text[at + i] = pool[form + 1 + i]
             at += written
+        else:
+            store(text, at, word if form == ITSELF else BLANKS)
+            at += length if form == ITSELF else 1
         begin += length
     return at, flags
 
@@ -188,7 +206,8 @@ def tokenise(texts: Texts, rows: "Array", forms: Forms, units: Units, seed: np.u
     """
     # Arrays are taken out of their tuples once: every access to a field counts a reference.
     data, offsets = texts.data, texts.offsets
-    text, edges, hashes, bounds, row_flags = units.text, units.edges, units.hashes, units.bounds, units.flags
+    text, edges, hashes, bounds = units.text, units.edges, units.hashes, units.bounds
+    sums, row_flags = units.sums, units.flags
     at: Int = BLOCK
     count: Int = 0
     flags: Int = 0
@@ -201,7 +220,7 @@ def tokenise(texts: Texts, rows: "Array", forms: Forms, units: Units, seed: np.u
             written, flags = _write(data, begin, end, at, text, forms)
             unusable = flags & (NEEDS_PYTHON | MALFORMED) != 0
             edge_count = 2 * count if unusable else _read_written(at, written, 2 * count, text, edges)
-        count = _hash_tokens(count, edge_count, written, text, edges, hashes, seed)
+        count, sums[row] = _hash_tokens(count, edge_count, written, text, edges, hashes, seed)
         at = (written + BLOCK) & ~(BLOCK - 1)
         row_flags[row] = flags
         bounds[row + 1] = count
@@ -213,6 +232,7 @@ def characters(tokens: Units, rows: "Int", wanted: "Int", units: Units, seed: np
     count = 0
     units.bounds[0] = 0
     for row in range(rows):
+        total = ZERO
         if np.int64(tokens.flags[row]) & wanted != 0:
             for i in range(tokens.bounds[row], tokens.bounds[row + 1]):
                 position = np.int64(tokens.edges[2 * i])
@@ -223,8 +243,11 @@ def characters(tokens: Units, rows: "Int", wanted: "Int", units: Units, seed: np
                         following += 1
                     units.edges[2 * count] = position
                     units.edges[2 * count + 1] = following
-                    units.hashes[count] = token_hash(tokens.text, position, following, seed)
+                    value = token_hash(tokens.text, position, following, seed)
+                    units.hashes[count] = value
+                    total += value
                     count += 1
                     position = following
+        units.sums[row] = total
         units.flags[row] = tokens.flags[row]
         units.bounds[row + 1] = count

@@ -28,7 +28,8 @@ def test_work_is_the_same_after_it_has_crossed(
     params: dict[str, Any], arguments: dict[str, Any], modules: tuple[Path, ...] | None, hidden: frozenset[str]
 ) -> None:
     ports = {"p": PortSpec("m:P", arguments)}
-    request = StepRequest("m:f", {"i": Path("/i")}, params, Path("/o"), ports, (Path("/r"),), {"A": "1"}, modules)
+    places, caches = {"i": Path("/i")}, {"c": Path("/c")}
+    request = StepRequest("m:f", places, params, Path("/o"), ports, (Path("/r"),), {"A": "1"}, modules, caches=caches)
     work = Work(request, Level.OBSERVED, Path("/s"), Path("/"), ("/x", "/y"), {"B": "2"}, hidden, 7)
     back = decode(encode(work))
     assert back == work

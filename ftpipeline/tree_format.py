@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ftpipeline.digest import Digest, canonical_json, parse
 from ftpipeline.errors import CanonicalFormError, DigestError, TreeError
-from ftpipeline.store.paths import check_names
+from ftpipeline.tree_names import check_names
 
 _HEADER = {"type": "ftpipeline.tree", "version": 1}
 
