@@ -106,7 +106,8 @@ def test_every_imported_distribution_is_declared() -> None:
     graph = grimp.build_graph("ftpipeline", include_external_packages=True, cache_dir=None)
     imported = {name for name in graph.modules if graph.is_module_squashed(name)} - sys.stdlib_module_names
     providers = packages_distributions()
-    distributions = {_normalised(provider) for name in imported for provider in providers.get(name, [OPTIONAL.get(name, name)])}
+    needed = (provider for name in imported for provider in providers.get(name, [OPTIONAL.get(name, name)]))
+    distributions = {_normalised(provider) for provider in needed}
     assert distributions
     assert not distributions - _requirement_names()
 

@@ -66,5 +66,5 @@ def test_nothing_is_asked_where_nothing_is_consumed(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(("job", "week"), [("c", WEEK), ("a", "2026-W41"), ("b", WEEK)])
 def test_what_names_no_job_or_several_is_refused(ledger: Ledger, job: str, week: str) -> None:
-    with pytest.raises(UnknownNameError, match="ledger jobs|name one of them"):
+    with pytest.raises(UnknownNameError, match=r"ledger jobs|name one of them"):
         pinned([of(job)], ledger, week)

@@ -15,7 +15,7 @@ from ftpipeline.store.home import Home
 from ftpipeline_tests.cycle.training_world import workers
 from ftpipeline_tests.ledger.tamper import without_triggers
 from ftpipeline_tests.orchestration.servers import needs_proc, wait_for
-from ftpipeline_tests.scenarios.fleet import EARLY, Fleet, build_fleet, has_saved, job_of
+from ftpipeline_tests.scenarios.fleet import EARLY, Fleet, build_fleet, has_saved, held, job_of
 
 pytestmark = [pytest.mark.slow, needs_proc, pytest.mark.timeout(300)]
 
@@ -24,17 +24,19 @@ _PATIENCE = 120.0
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[Fleet]:
-    """a and d train, and nobody reads of them yet."""
-    build_fleet(tmp_path / "pipelines", d={"max_steps": 5000})
+    """a and d train, a at a standstill, so that it stays open; nobody reads of them yet."""
+    build_fleet(tmp_path / "pipelines", d={"max_steps": 100_000})
     with closing(Home(tmp_path / "home").open()) as store:
         fleet = Fleet(tmp_path / "pipelines", store)
         fleet.start("a")
-        fleet.start("d")
-        wait_for(lambda: all(has_saved(store, name, EARLY) for name in "ad") or None, _PATIENCE, "two trainings")
-        fleet.prepare("b")
-        yield fleet
-        for pid in workers():  # a is alone now, and trains on
-            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: has_saved(store, "a", EARLY) or None, _PATIENCE, "training of a")
+        [worker] = workers()
+        with held(worker):
+            fleet.start("d")
+            wait_for(lambda: has_saved(store, "d", EARLY) or None, _PATIENCE, "training of d")
+            fleet.prepare("b")
+            yield fleet
+            os.kill(worker, signal.SIGKILL)
         fleet.wait("a")
 
 
