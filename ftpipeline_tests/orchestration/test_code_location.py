@@ -18,6 +18,8 @@ pytestmark = pytest.mark.slow
 
 COMPONENT = "ftpipeline.components.FineTunePipeline"
 WEEKLY_STAGES = [stage for stage in ALL_STAGES if stage not in SHARED_STAGES]
+BESIDE_THE_STAGES = ("noise_band", "promotion", "rejection", "rescored", "rollback", "seed_result")
+"""Assets of every pipeline that are no stage of its week."""
 
 
 def call(folder: Path, program: str, *arguments: str, pipelines: str = "") -> subprocess.CompletedProcess[str]:
@@ -51,15 +53,17 @@ def test_the_component_can_be_found_by_its_name(tmp_path: Path) -> None:
 def test_the_assets_of_the_packaged_component_are_really_there(tmp_path: Path) -> None:
     assets = listed_assets(tmp_path)
     assert {f"ticket_router/{stage}" for stage in WEEKLY_STAGES} <= assets.keys()
-    assert len(assets) == len(ALL_STAGES)
+    assert {f"ticket_router/{name}" for name in BESIDE_THE_STAGES} <= assets.keys()
+    assert len(assets) == len(ALL_STAGES) + len(BESIDE_THE_STAGES) + 1
+    assert "quarantine" in assets
     assert {source.partition(":")[0] for source in assets.values()} == {"ftpipeline/defs/ticket_router/defs.yaml"}
 
 
 def test_pipelines_named_in_the_environment_replace_the_packaged_one(tmp_path: Path) -> None:
     files = [write_pipeline(tmp_path / f"{name}.yaml", name=name) for name in ("one", "two")]
     assets = listed_assets(tmp_path, os.pathsep.join(map(str, files)))
-    assert {asset.partition("/")[0] for asset in assets} == {"one", "two", "base_model", "eval_set"}
-    assert len(assets) == 2 * len(ALL_STAGES)
+    assert {asset.partition("/")[0] for asset in assets} == {"one", "two", "base_model", "eval_set", "quarantine"}
+    assert len(assets) == 2 * (len(ALL_STAGES) + len(BESIDE_THE_STAGES)) + 1
 
 
 @pytest.mark.parametrize("target", [("-w", "workspace.yaml"), ("-m", "ftpipeline.definitions")], ids=" ".join)

@@ -37,7 +37,7 @@ def test_one_run_is_started_for_the_week_that_just_ended_and_none_at_the_next_ti
 
 def ended_ticks(instance: dg.DagsterInstance) -> list[Any] | None:
     """Return the first two ticks of the schedule, in order, once both have ended; nothing before."""
-    (state,) = instance.all_instigator_state()
+    (state,) = (each for each in instance.all_instigator_state() if each.name == "tiny_weekly")
     ticks = sorted(instance.get_ticks(state.instigator_origin_id, state.selector_id), key=lambda tick: tick.timestamp)
     ended = [tick for tick in ticks if tick.status.value != "STARTED"]
     return ended[:2] if len(ended) >= 2 else None

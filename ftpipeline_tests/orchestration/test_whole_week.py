@@ -78,7 +78,7 @@ def test_the_registered_model_links_back_to_its_snapshot_and_source_query(week: 
 
 def test_the_checks_of_a_first_release_pass(week: Week) -> None:
     checks = {check.check_name: check.passed for check in week.result.get_asset_check_evaluations()}
-    assert checks == {"no_leak_left": True, "gate_passed": True}
+    assert checks == {"no_leak_left": True, "gate_passed": True, "not_quarantined": True}
 
 
 def test_the_worker_reports_its_progress_to_the_log(week: Week) -> None:
