@@ -1,6 +1,7 @@
 """The IO manager: what passes between assets is a digest, which run holds which is a row (contract C6)."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -8,7 +9,9 @@ from ftpipeline.errors import FtpipelineError, UnknownNameError
 from ftpipeline.orchestration.failures import as_failure
 from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.records import ArtifactRef
-from ftpipeline.store.pointers import Pointer
+
+if TYPE_CHECKING:
+    from ftpipeline.store.pointers import Pointer
 
 
 class ArtifactIOManager(dg.IOManager):
@@ -43,7 +46,7 @@ class ArtifactIOManager(dg.IOManager):
         """Write that an attempt of a run made an asset partition."""
         self._workbench.store.pointers.put(asset, partition, run_id, attempt, ref.digest)
 
-    def find(self, asset: str, partition: str | None, runs: Sequence[str]) -> Pointer:
+    def find(self, asset: str, partition: str | None, runs: Sequence[str]) -> "Pointer":
         """Return what a run reads.
 
         Args:

@@ -20,11 +20,10 @@ from ftpipeline.orchestration.taint_graph import taint_graph
 from ftpipeline.orchestration.trail import asset_url
 from ftpipeline.orchestration.workbench import Workbench
 from ftpipeline.pipeline import Pipeline
-from ftpipeline.store.blobs import LocalBlobs
-from ftpipeline.store.opened import Store
 
 if TYPE_CHECKING:
     from ftpipeline.cycle.incident import Incident
+    from ftpipeline.store.opened import Store
 
 QUARANTINE = dg.AssetKey("quarantine")
 PARTITIONS = dg.DynamicPartitionsDefinition(name="quarantine")
@@ -64,7 +63,7 @@ def partition_of(incident: "Incident", job_id: str) -> str:
     return f"{incident.name}{_JOIN}{job_id}"
 
 
-def shown(store: Store, partition: str) -> Metadata:
+def shown(store: "Store", partition: str) -> Metadata:
     """Return what the UI shows of a partition.
 
     Raises:
@@ -82,7 +81,7 @@ def shown(store: Store, partition: str) -> Metadata:
     return _metadata(store, incident, {**incident.report, "jobs": jobs}, job_id)
 
 
-def _metadata(store: Store, incident: "Incident", report: Json, job_id: str) -> Metadata:
+def _metadata(store: "Store", incident: "Incident", report: Json, job_id: str) -> Metadata:
     found = next(job for job in report["jobs"] if job["job_id"] == job_id)
     action = next(action for action in report["actions"] if action["job_id"] == job_id)
     picture = plots.inline(taint_graph(report["jobs"], job_id), "who consumed whom")
@@ -111,7 +110,7 @@ def _metadata(store: Store, incident: "Incident", report: Json, job_id: str) -> 
     }
 
 
-def _receipts(store: Store, incident: "Incident") -> Metadata:
+def _receipts(store: "Store", incident: "Incident") -> Metadata:
     """Return where the signed receipts are: files of a local store, digests of a remote one."""
     receipts = {
         "divergence receipt": incident.divergence,
@@ -121,7 +120,9 @@ def _receipts(store: Store, incident: "Incident") -> Metadata:
     return {name: _receipt(store, receipt) for name, receipt in receipts.items() if receipt is not None}
 
 
-def _receipt(store: Store, receipt: Digest) -> dg.MetadataValue[Any]:
+def _receipt(store: "Store", receipt: Digest) -> dg.MetadataValue[Any]:
+    from ftpipeline.store.blobs import LocalBlobs
+
     blobs = store.blobs
     return (
         dg.MetadataValue.path(blobs.path(receipt)) if isinstance(blobs, LocalBlobs) else dg.MetadataValue.text(receipt)
@@ -174,7 +175,7 @@ def quarantine_checks(pipeline: Pipeline, workbench: Workbench) -> dg.AssetCheck
     return body
 
 
-def quarantined_weeks(store: Store, key: dg.AssetKey) -> list[dict[str, Any]]:
+def quarantined_weeks(store: "Store", key: dg.AssetKey) -> list[dict[str, Any]]:
     """Return the partitions of an asset that hold something under quarantine, with the reason."""
     standing = {mark.digest: mark for mark in store.quarantine.marks() if mark.lifted is None}
     held = store.pointers.held(asset_name(key))

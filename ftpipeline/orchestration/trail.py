@@ -1,16 +1,18 @@
 """The way from a registered model back to its source query, as links and digests where a person looks at it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import dagster as dg
 
-from ftpipeline.cycle.audit import Lineage, walk
 from ftpipeline.cycle.stages import BY_NAME
 from ftpipeline.digest import Digest
 from ftpipeline.orchestration.metadata import Metadata, table
-from ftpipeline.store.opened import Store
+
+if TYPE_CHECKING:
+    from ftpipeline.cycle.audit import Lineage
+    from ftpipeline.store.opened import Store
 
 _STATIONS: Mapping[str, str] = {
     "artifact": "export",
@@ -26,17 +28,19 @@ _STATIONS: Mapping[str, str] = {
 """What people call the outputs of the stages that a registered model goes back to; nearest first."""
 
 
-def source(store: Store, snapshot: Digest) -> Metadata:
+def source(store: "Store", snapshot: Digest) -> Metadata:
     """Return the query that a snapshot is the answer to.
 
     Raises:
         VerdictError: the snapshot is not recorded.
     """
+    from ftpipeline.cycle.audit import walk  # with the database library, which loading a code location does not need
+
     return _queries(walk(store, snapshot))
 
 
 def trail(
-    store: Store,
+    store: "Store",
     artifact: Digest,
     inputs: Mapping[str, Digest],
     keys: Mapping[str, dg.AssetKey],
@@ -54,6 +58,8 @@ def trail(
     Raises:
         VerdictError: something on the way is not recorded.
     """
+    from ftpipeline.cycle.audit import walk  # as above
+
     lineage = walk(store, artifact)
     outputs = {record.step: record.output for record in lineage.records} | dict(inputs)
     runs = {record.output: record.run_id for record in lineage.records}
@@ -71,12 +77,12 @@ def asset_url(key: dg.AssetKey, partition: str | None) -> str:
     return place if partition is None else f"{place}?view=partitions&partition={quote(partition)}"
 
 
-def _made(store: Store, runs: Mapping[Digest, str], output: Digest) -> dict[str, Any]:
+def _made(store: "Store", runs: Mapping[Digest, str], output: Digest) -> dict[str, Any]:
     run = runs[output] if output in runs else store.results.made(output)[0].run_id
     return {"digest": output, "made by run": run[:8]}
 
 
-def _queries(lineage: Lineage) -> Metadata:
+def _queries(lineage: "Lineage") -> Metadata:
     queries = [
         f"```sql\n{source['query']}\n```\nrows from {source['window']['start']} until {source['window']['end']}"
         for source in lineage.sources

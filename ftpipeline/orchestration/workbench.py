@@ -3,10 +3,13 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ftpipeline.records import StepObserver, StepResult
 from ftpipeline.store.home import Home
-from ftpipeline.store.opened import Store
+
+if TYPE_CHECKING:
+    from ftpipeline.store.opened import Store  # with the database library, which loading a code location does not need
 
 StageListener = Callable[[str, StepResult], None]
 """Hears of every finished stage: its name and result."""
@@ -29,10 +32,10 @@ class Workbench:
     home: Home
     on_stage: StageListener = unheard
     observer: StepObserver | None = None
-    _stores: dict[int, Store] = field(default_factory=dict)
+    _stores: dict[int, "Store"] = field(default_factory=dict)
 
     @property
-    def store(self) -> Store:
+    def store(self) -> "Store":
         """Return this process's open store; a forked child opens its own."""
         process = os.getpid()
         if process not in self._stores:
