@@ -104,7 +104,7 @@ def _show(document: Mapping[str, Any], pipeline: Pipeline, home: Home) -> None:
 
 def ui_command(home: Home, *pipeline_files: Path | str) -> str:
     """Return the whole command that opens the UI on this home and these pipelines."""
-    files = os.pathsep.join(map(str, pipeline_files))
+    files = os.pathsep.join(str(Path(file).resolve()) for file in pipeline_files)  # it is run from any folder
     return (
         f"FTPIPELINE_HOME={home.root} DAGSTER_HOME={home.dagster_home} FTPIPELINE_PIPELINES={files} "
         f"{Path(sys.executable).with_name('dagster')} dev -m ftpipeline.definitions"
