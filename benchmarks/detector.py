@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -124,18 +124,24 @@ def _edges(points: Sequence[Point], high: Sequence[bool]) -> list[int]:
 
 def stored(folder: Path) -> Iterator[Curve]:
     """Yield labelled curves of a folder."""
-    import pandas
+    import duckdb
 
-    frame = pandas.read_parquet(folder / "curves.parquet")
-    labels = pandas.read_csv(folder / "labels.csv").set_index("curve")
-    for name, rows in frame.groupby("curve"):
-        onset = labels.onset_step[name]
-        measured = zip(rows.step, rows.loss, rows.grad_norm, rows.val_loss, strict=True)
+    rows = duckdb.execute(
+        "SELECT curve, onset_step, step, loss, grad_norm, val_loss "
+        "FROM read_parquet($curves) JOIN read_csv($labels) USING (curve) ORDER BY curve, step",
+        {"curves": str(folder / "curves.parquet"), "labels": str(folder / "labels.csv")},
+    ).fetchall()
+    for (name, onset), measured in groupby(rows, key=lambda row: (row[0], row[1])):
         points = [
-            Point(int(step), loss=float(loss), grad_norm=float(norm), val_loss=None if math.isnan(val) else float(val))
-            for step, loss, norm, val in measured
+            Point(step, loss=_measured(loss), grad_norm=_measured(norm), val_loss=val)
+            for _, _, step, loss, norm, val in measured
         ]
-        yield Curve(str(name), Kind.OK, None if math.isnan(onset) else int(onset), tuple(points))
+        yield Curve(str(name), Kind.OK, None if onset is None else int(onset), tuple(points))
+
+
+def _measured(value: float | None) -> float:
+    """Return a number of every step; the file has no other form for one that was not finite."""
+    return math.nan if value is None else value
 
 
 def judge(curves: Sequence[Curve], rules: dict[str, Rule]) -> dict[str, Score]:
