@@ -1,9 +1,6 @@
 """A full disk and a store that may not be written: one line, and nothing has changed."""
 
 import os
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,19 +9,9 @@ from ftpipeline.digest import of_bytes
 from ftpipeline.errors import DatabaseError, EnvironmentProblemError, StoreError
 from ftpipeline.store.blobs import LocalBlobs
 from ftpipeline.store.opened import Store
+from ftpipeline_tests.faults.disk import no_space_beyond
 from ftpipeline_tests.store.folders import quick_folder
 from ftpipeline_tests.store.rows import digest, lineage, put_tree
-
-
-@contextmanager
-def no_space_beyond(size: int) -> Iterator[None]:
-    """Let the kernel refuse writes beyond `size` bytes a file, as a full disk would."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def one_line(error: EnvironmentProblemError) -> None:

@@ -1,12 +1,10 @@
 """Runs of the command line: what the UI shows of them, however they end."""
 
 import os
-import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from ftpipeline.orchestration.workbench import unheard
 from ftpipeline.store.home import Home
 from ftpipeline_tests.cli.command import named_places_only
 from ftpipeline_tests.engine.test_runner import Heard
+from ftpipeline_tests.faults.disk import no_space_beyond
 from ftpipeline_tests.orchestration.location import LEARNING
 from ftpipeline_tests.orchestration.servers import ROOT, needs_proc, wait_for
 from ftpipeline_tests.tiny_pipeline import WEEK, build_tiny_pipeline
@@ -86,17 +85,6 @@ def status(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
     found = instance.get_run_by_id(run.run_id)
     assert found is not None
     return found.status.value
-
-
-@contextmanager
-def no_space_beyond(size: int) -> Iterator[None]:
-    """Let the kernel refuse writes beyond `size` bytes a file, as a full disk would."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_an_instance_whose_disk_is_full_is_one_line(home: Home) -> None:
