@@ -35,7 +35,7 @@ unit: install ## the fast tests
 	$(PY) -m pytest -n auto $(PYTEST_ARGS)
 
 slow: $(VENV)/.slow ## real training, chromium and PostgreSQL (skipped with a reason where missing)
-	$(PY) -m pytest -n auto --dist loadfile -m "slow or browser or postgres" --timeout 1200 $(PYTEST_ARGS)
+	$(PY) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "slow or browser or postgres" --timeout 1200 $(PYTEST_ARGS)
 
 lint: install ## ruff, the import contracts, mypy
 	$(PY) -m ruff check .

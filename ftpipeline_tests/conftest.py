@@ -19,6 +19,11 @@ settings.load_profile("ftpipeline")
 _PLACES = ("FTPIPELINE_HOME", "FTPIPELINE_STORE", "FTPIPELINE_DATABASE", "DAGSTER_HOME")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let what takes longest start first; all else keeps its order."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A PostgreSQL server for this session alone."""

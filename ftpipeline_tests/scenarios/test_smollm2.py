@@ -31,7 +31,7 @@ _ROWS_A_QUEUE = 46  # about 240 rows are left for training
 _EVAL_ROWS_A_QUEUE = {"gold": 8, "regression": 2}
 _OUT_OF_SCOPE = 6
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ftpipeline.errors import PipelineFileError
-from ftpipeline.steps.leakage import NO_ROW, REFERENCE, Hit
+from ftpipeline.steps.leakage import NO_ROW, REFERENCE, Hit, shingle_search
+from ftpipeline.steps.leakage import texts as texts_module
 from ftpipeline.steps.leakage.check import find_best
 from ftpipeline.steps.leakage.texts import batches
 from ftpipeline_tests.shared import shared
@@ -53,6 +54,18 @@ def test_the_compatibility_vectors_are_reproduced() -> None:
 @given(sides, sides, thresholds)
 def test_it_equals_comparing_every_pair(train: list[str], evals: list[str], threshold: float) -> None:
     assert repr(reference(train, evals, threshold)) == repr(naive(train, evals, threshold))
+
+
+@settings(max_examples=400)
+@given(sides, sides, thresholds)
+def test_it_equals_comparing_every_pair_when_postings_are_swept_after_every_row(
+    train: list[str], evals: list[str], threshold: float
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(texts_module, "CHUNK_ROWS", 1)
+        patched.setattr(shingle_search, "_FIRST_SWEEP", 1)
+        patched.setattr(shingle_search, "_SWEEP_GROWTH", 1)
+        assert repr(reference(train, evals, threshold)) == repr(naive(train, evals, threshold))
 
 
 def test_the_first_of_the_best_training_rows_is_named() -> None:

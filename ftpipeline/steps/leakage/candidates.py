@@ -78,7 +78,6 @@ def posted_minima(
     bloom: "Array",
     slots: "Array",
     keys: "Array",
-    lengths: "Array",
     minima: "Array",
 ) -> "Int":
     """Note the minima under which eval rows are posted; return how many there are."""
@@ -86,7 +85,7 @@ def posted_minima(
     for place in range(len(smallest)):
         if smallest[place] != _NONE and may_have(signature[place], bloom):
             number = number_of(signature[place], slots, keys)
-            if number >= 0 and lengths[number] > 0:
+            if number >= 0:
                 minima[count] = number
                 count += 1
     return count

@@ -8,7 +8,7 @@ from typing import Any
 
 from ftpipeline.errors import SourceError, SourceUnavailableError
 from ftpipeline.steps.leakage.layout import Texts
-from ftpipeline.steps.leakage.texts import batches, from_arrow, text_at
+from ftpipeline.steps.leakage.texts import CHUNK_ROWS, batches, from_arrow, text_at
 
 
 def read_column(path: Path, column: str) -> Iterator[Texts]:
@@ -44,8 +44,10 @@ def _parquet(path: Path, column: str) -> Iterator[Texts]:
             _require(column, file.schema_arrow.names)
             first = 0
             for group in range(file.num_row_groups):
-                for piece in file.read_row_group(group, columns=[column], use_threads=False)[column].chunks:
-                    yield from_arrow(piece, first)
+                # One row group at a time: over the whole file, old column chunks would be kept. Small pieces take less
+                # memory and half the time: they are searched while they are in the processor's cache.
+                for piece in file.iter_batches(CHUNK_ROWS, [group], [column], use_threads=False):
+                    yield from_arrow(piece.column(0), first)
                     first += len(piece)
     except pa.ArrowException as error:
         raise SourceError(f"the file is no readable Parquet ({type(error).__name__}); write it again") from error

@@ -51,7 +51,7 @@ def _bloom_place(key: np.uint64, bloom: "Array") -> "tuple[np.uint64, np.uint64]
 
 @kernel
 def may_have(key: np.uint64, bloom: "Array") -> np.uint64:
-    """Return 1 if there may be a shingle with this key, else 0."""
+    """Return 1 if this key may be in the filter, else 0."""
     word, bits = _bloom_place(key, bloom)
     return np.uint64(bloom[word] & bits == bits)
 
@@ -135,11 +135,10 @@ def number_shingles(evals: Units, size: "Int", shingles: Shingles, frequency: "A
 
 
 @kernel
-def enter_keys(keys: "Array", slots: "Array", bloom: "Array") -> None:
-    """Fill an empty table and an empty filter; a scan is the faster the smaller they are."""
-    for number in range(len(keys)):
-        _add(keys[number], number, slots, keys)
-        word, bits = _bloom_place(keys[number], bloom)
+def fill_filter(keys: "Array", bloom: "Array") -> None:
+    """Enter all keys into an empty filter."""
+    for key in keys:
+        word, bits = _bloom_place(key, bloom)
         bloom[word] |= bits
 
 
@@ -185,3 +184,21 @@ def fill_postings(shingles: Shingles, slack: "Array", chosen: "Array", postings:
             postings.rows[place] = row
             postings.ranks[place] = i - begin
             postings.lengths[number] += 1
+
+
+@kernel
+def sweep(keys: "Array", slack: "Array", postings: Postings) -> None:
+    """Remove the postings whose rank is too high by now, and make the filter anew of the shingles that keep one."""
+    begins, lengths, rows, ranks, bloom = postings
+    bloom[:] = 0
+    for number in range(len(keys)):
+        begin = begins[number]
+        last = begin
+        for i in range(begin, begin + lengths[number]):
+            if ranks[i] <= slack[rows[i]]:
+                rows[last], ranks[last] = rows[i], ranks[i]
+                last += 1
+        lengths[number] = last - begin
+        if last > begin:
+            word, bits = _bloom_place(keys[number], bloom)
+            bloom[word] |= bits

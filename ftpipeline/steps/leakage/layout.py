@@ -68,12 +68,16 @@ class Shingles(NamedTuple):
 
 
 class Postings(NamedTuple):
-    """By shingle number: the rows that have it among their rarest, and its rank in each; `lengths` only shrink."""
+    """By shingle number: the rows that have it among their rarest, and its rank in each; `lengths` only shrink.
+
+    `bloom` is a filter like that of all shingles: of those that had postings when it was last made.
+    """
 
     begins: "NDArray[np.int64]"
     lengths: "NDArray[np.int32]"
     rows: "NDArray[np.int32]"
     ranks: "NDArray[np.int32]"
+    bloom: "NDArray[np.uint64]"
 
 
 class Progress(NamedTuple):
@@ -81,9 +85,9 @@ class Progress(NamedTuple):
 
     By eval row: `slack` (shingles that a better training row may lack), `best` (most shingles found), `trains` (the
     first training row with so many) and `checked` (the last training row compared). By shingle: `seen` (the last
-    training row with it) and `places` (its first unit there). `held`, `windows` and `values` are room for one training
-    row: numbers of shingles, first units and hashes of windows. `counters` are posting touches, verifications and
-    successes.
+    training row with it) and `places` (its first unit there). `posted`, `held`, `windows` and `values` are room for one
+    training row: numbers of the shingles that may be posted and of all, first units and hashes of windows. `counters`
+    are posting touches, verifications and successes.
     """
 
     slack: "NDArray[np.int32]"
@@ -92,6 +96,7 @@ class Progress(NamedTuple):
     checked: "NDArray[np.int32]"
     seen: "NDArray[np.int32]"
     places: "NDArray[np.int32]"
+    posted: "NDArray[np.int32]"
     held: "NDArray[np.int32]"
     windows: "NDArray[np.int32]"
     values: "NDArray[np.uint64]"

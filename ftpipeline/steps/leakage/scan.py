@@ -2,7 +2,9 @@
 
 By pigeonhole, a training row that has all but `slack` of an eval row's shingles has one of its `slack + 1` rarest: only
 those are posted. A row that is found raises the bar: only more shingles would be better, so its slack falls and its
-postings of higher rank are removed when they are next met. What thousands of rows share is soon posted nowhere.
+postings of higher rank are removed when they are next met, or by the next sweep. What thousands of rows share is soon
+posted nowhere, and then a filter keeps its windows from being looked up. Only a training row that meets a posting is
+looked up whole.
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 TOUCHES, VERIFICATIONS, SUCCESSES = 0, 1, 2
 """Places of the counters."""
 
+MOST_LIKELY = 4
+"""A row of which one unit in so many begins a likely window is looked up whole at once, not these windows first."""
+
 
 @kernel
 def likely_windows(
@@ -33,7 +38,7 @@ def likely_windows(
     likely: "Array",
     values: "Array",
 ) -> "Int":
-    """Note the windows that the filter lets pass, and their hashes; return how many there are.
+    """Note the windows that a filter lets pass, and their hashes; return how many there are.
 
     No branch depends on the filter: a wrong guess would cost more than a hash that is written and overwritten.
     """
@@ -50,6 +55,18 @@ def likely_windows(
         count += may_have(value, bloom)
         value -= hashes[i] * leaving
     return np.int64(count)
+
+
+@kernel
+def posted_numbers(count: "Int", values: "Array", slots: "Array", keys: "Array", posted: "Array") -> "Int":
+    """Note the numbers of the shingles among so many hashes; return how many there are."""
+    found: Int = 0
+    for j in range(count):
+        number = number_of(values[j], slots, keys)
+        if number >= 0:
+            posted[found] = number
+            found += 1
+    return found
 
 
 @kernel
@@ -205,30 +222,38 @@ def scan(
     """
     # Arrays are taken out of their tuples once: every access to a field counts a reference, every call copies a tuple.
     unit_bounds, hashes = train.bounds, train.hashes
-    bloom, slots, keys = shingles.bloom, shingles.slots, shingles.keys
+    slots, keys, known = shingles.slots, shingles.keys, shingles.bloom
     members, bounds = shingles.members, shingles.bounds
-    begins, lengths, posted, ranks = postings.begins, postings.lengths, postings.rows, postings.ranks
-    seen, numbers, windows, values = state.seen, state.held, state.windows, state.values
+    begins, lengths, posted_rows, ranks, bloom = postings
+    posted, all_numbers, windows, values, seen = state.posted, state.held, state.windows, state.values, state.seen
     slack, checked, counters = state.slack, state.checked, state.counters
-    smallest, signature, minima = np.empty(bins, np.uint64), np.empty(bins, np.uint64), np.empty(bins, np.int32)
+    smallest, signature = np.empty(bins, np.uint64), np.empty(bins, np.uint64)
     due, leaving = np.empty(len(slack), np.int32), outgoing(size - 1)
     for i in range(first, rows):
         if every and found.taken[0] + len(slack) > len(found.rows):
             return i
         stamp = offset + i
         begin, end = unit_bounds[i], unit_bounds[i + 1]
-        candidates: Int = 0
+        held: Int = -1
+        numbers = posted
         if bins > 0:
             sign(begin, end, size, leaving, hashes, smallest, signature)
-            candidates = posted_minima(smallest, signature, bloom, slots, keys, lengths, minima)
-            if candidates == 0:
-                continue
-        likely = likely_windows(begin, end, size, leaving, hashes, bloom, windows, values)
-        held = hold(likely, stamp, windows, values, slots, keys, seen, numbers)
-        for j in range(candidates if bins > 0 else held):
-            number = minima[j] if bins > 0 else numbers[j]
-            for k in range(note_due(number, stamp, begins, lengths, posted, ranks, slack, checked, counters, due)):
+            candidates = posted_minima(smallest, signature, bloom, slots, keys, posted)
+        else:
+            likely = likely_windows(begin, end, size, leaving, hashes, bloom, windows, values)
+            if likely * MOST_LIKELY > end - begin:
+                likely = likely_windows(begin, end, size, leaving, hashes, known, windows, values)
+                held = candidates = hold(likely, stamp, windows, values, slots, keys, seen, all_numbers)
+                numbers = all_numbers
+            else:
+                candidates = posted_numbers(likely, values, slots, keys, posted)
+        for j in range(candidates):
+            number = np.int64(numbers[j])
+            for k in range(note_due(number, stamp, begins, lengths, posted_rows, ranks, slack, checked, counters, due)):
                 row = np.int64(due[k])
+                if held < 0:
+                    likely = likely_windows(begin, end, size, leaving, hashes, known, windows, values)
+                    held = hold(likely, stamp, windows, values, slots, keys, seen, all_numbers)
                 if has_enough(row, stamp, members, bounds, seen, slack):
                     succeed(row, stamp, held, evals, train, size, shingles, state, every, found)
     return rows

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from ftpipeline.steps.leakage.layout import Array, Int
 
 _KEYS_A_WORD = 8
-"""Slots of a table to a word of its filter."""
+"""Places for keys in a filter to each of its words."""
+
+_FIRST_SWEEP, _SWEEP_GROWTH = 4096, 4
+"""Training rows before postings are swept for the first time, and by how many times more before each next time."""
 
 _BINS = 256
 """Bins of a MinHash signature, a power of two; fewer miss more."""
@@ -42,6 +45,7 @@ class ShingleSearch:
         slack = np.array([size - max(1, needed(size)) for size in range(int(self._sizes.max(initial=0)) + 1)])
         self._state = _fresh_state(slack[self._sizes].astype(np.int32), len(frequency))
         self._postings = _postings(self._shingles, self._state.slack, self._chosen())
+        self._fed, self._next_sweep = 0, 0
         self._pairs = Pairs(len(self._sizes), every)
 
     def score(self, pair: Pair) -> float:
@@ -57,11 +61,18 @@ class ShingleSearch:
         """Search training rows, the first of which has the number `offset`."""
         import numpy as np
 
-        longest = int(np.diff(train.bounds[: rows + 1]).max(initial=0))
+        from ftpipeline.steps.leakage.index import sweep
+
+        if self._fed >= self._next_sweep:
+            sweep(self._shingles.keys, self._state.slack, self._postings)
+            self._next_sweep = max(_FIRST_SWEEP, _SWEEP_GROWTH * self._fed)
+        self._fed += rows
+        longest = max(self._bins, int(np.diff(train.bounds[: rows + 1]).max(initial=0)))
         if longest >= len(self._state.held):
             size = 2 * longest + 1
+            numbers, held, windows = (np.empty(size, np.int32) for _ in range(3))
             self._state = self._state._replace(
-                held=np.empty(size, np.int32), windows=np.empty(size, np.int32), values=np.empty(size, np.uint64)
+                posted=numbers, held=held, windows=windows, values=np.empty(size, np.uint64)
             )
         self._pairs.collect(rows, lambda first: self._scan(train, first, rows, offset))
 
@@ -107,7 +118,7 @@ def _numbered(evals: Units, size: int) -> tuple[Shingles, "Array"]:
     """Return the shingles, each row's rarest first, and the number of rows that have each."""
     import numpy as np
 
-    from ftpipeline.steps.leakage.index import enter_keys, number_shingles, sort_rarest_first
+    from ftpipeline.steps.leakage.index import fill_filter, number_shingles, sort_rarest_first
 
     most = int(np.maximum(np.diff(evals.bounds) - size + 1, 0).sum())
     frequency = np.zeros(most, np.int32)
@@ -124,13 +135,12 @@ def _numbered(evals: Units, size: int) -> tuple[Shingles, "Array"]:
         raise HashCollision
     members = int(shingles.bounds[-1])
     shingles = shingles._replace(
-        slots=np.full(table_size(2 * total), -1, np.int32),
         bloom=np.zeros(table_size(total) // _KEYS_A_WORD, np.uint64),
         keys=shingles.keys[:total].copy(),
         origins=shingles.origins[:total].copy(),
         members=shingles.members[:members].copy(),
     )
-    enter_keys(shingles.keys, shingles.slots, shingles.bloom)
+    fill_filter(shingles.keys, shingles.bloom)
     frequency = frequency[:total].copy()
     sort_rarest_first(shingles, frequency)
     return shingles, frequency
@@ -144,7 +154,14 @@ def _postings(shingles: Shingles, slack: "Array", chosen: "Array") -> Postings:
     total = len(shingles.keys)
     begins = np.zeros(total + 1, np.int64)
     count = count_postings(shingles, slack, chosen, begins)
-    postings = Postings(begins, np.zeros(total, np.int32), np.empty(count, np.int32), np.empty(count, np.int32))
+    posted = int(np.count_nonzero(np.diff(begins)))
+    postings = Postings(
+        begins,
+        np.zeros(total, np.int32),
+        np.empty(count, np.int32),
+        np.empty(count, np.int32),
+        np.zeros(table_size(posted) // _KEYS_A_WORD, np.uint64),
+    )
     fill_postings(shingles, slack, chosen, postings)
     return postings
 
@@ -160,6 +177,7 @@ def _fresh_state(slack: "Array", shingles: int) -> Progress:
         np.full(rows, -1, np.int32),
         np.full(shingles, -1, np.int32),
         np.empty(shingles, np.int32),
+        np.empty(0, np.int32),
         np.empty(0, np.int32),
         np.empty(0, np.int32),
         np.empty(0, np.uint64),

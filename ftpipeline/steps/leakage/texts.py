@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-CHUNK_ROWS, CHUNK_BYTES = 1024, 1 << 20
+CHUNK_ROWS, CHUNK_BYTES = 2048, 1 << 20
 """Rows and bytes that are cut and searched together: what a processor's cache holds."""
 
 
