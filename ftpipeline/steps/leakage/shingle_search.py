@@ -135,7 +135,7 @@ def _numbered(evals: Units, size: int) -> tuple[Shingles, "Array"]:
         raise HashCollision
     members = int(shingles.bounds[-1])
     shingles = shingles._replace(
-        bloom=np.zeros(table_size(total) // _KEYS_A_WORD, np.uint64),
+        bloom=_empty_filter(total),
         keys=shingles.keys[:total].copy(),
         origins=shingles.origins[:total].copy(),
         members=shingles.members[:members].copy(),
@@ -160,10 +160,16 @@ def _postings(shingles: Shingles, slack: "Array", chosen: "Array") -> Postings:
         np.zeros(total, np.int32),
         np.empty(count, np.int32),
         np.empty(count, np.int32),
-        np.zeros(table_size(posted) // _KEYS_A_WORD, np.uint64),
+        _empty_filter(posted),
     )
     fill_postings(shingles, slack, chosen, postings)
     return postings
+
+
+def _empty_filter(keys: int) -> "Array":
+    import numpy as np
+
+    return np.zeros(table_size(keys) // _KEYS_A_WORD, np.uint64)
 
 
 def _fresh_state(slack: "Array", shingles: int) -> Progress:
