@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import stat
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +222,7 @@ def _keyid_of_home(home: Path) -> str:
 
 
 def test_processes_that_make_a_home_s_key_at_once_get_the_same_one(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
+    with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert len(set(pool.map(_keyid_of_home, [tmp_path / "home"] * 6))) == 1
 
 

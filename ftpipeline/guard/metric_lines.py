@@ -105,7 +105,7 @@ class Collector:
         try:
             line.decode("utf-8")
             row = parse(text)
-        except (ValueError, RecursionError, csv.Error) as error:
+        except (ValueError, RecursionError) as error:
             self._refuse(f"cannot be parsed: {type(error).__name__}", text)
         except SourceError as error:
             self._refuse(str(error), text)
@@ -153,11 +153,14 @@ def csv_cells(text: str) -> list[str]:
     """Return the cells of one line of CSV.
 
     Raises:
-        ValueError: the line holds a NUL byte.
+        ValueError: the line is no CSV, or holds a NUL byte.
     """
     if "\0" in text:
         raise ValueError("a NUL byte")
-    return next(csv.reader([text], strict=True), [])
+    try:
+        return next(csv.reader([text], strict=True), [])
+    except csv.Error as error:
+        raise ValueError(str(error)) from error
 
 
 def csv_row(text: str, columns: Sequence[str]) -> dict[str, str]:

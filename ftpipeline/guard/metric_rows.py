@@ -40,7 +40,7 @@ class RowHistory:
         attempt: attempt of the last row.
         implied: attempts that no row names, but that repeated steps show.
         steps: the last steps of the attempt.
-        loss: last training loss.
+        loss: last training loss; None for one that is not finite, which strict JSON cannot hold.
         has_grad_norm: whether a gradient norm was ever a number.
     """
 
@@ -104,7 +104,8 @@ class RowHistory:
     def _point(self, step: int, attempt: int | None, values: Mapping[str, float]) -> Point:
         self._follow(step, attempt)
         loss, norm = values.get("loss"), values.get("grad_norm")
-        self.loss = self.loss if loss is None else loss
+        if loss is not None:
+            self.loss = loss if math.isfinite(loss) else None
         self.has_grad_norm = self.has_grad_norm or (norm is not None and math.isfinite(norm))
         named = {metric: values.get(metric) for metric in _POINT_METRICS}
         scores = {metric: value for metric, value in values.items() if metric not in _POINT_METRICS}

@@ -117,7 +117,7 @@ def _columns(line: bytes) -> list[str]:
         columns = [name.strip() for name in csv_cells(line.removeprefix(BOM).decode("utf-8"))]
     except ValueError as error:
         raise SourceError(
-            f"metrics file begins with a line that is no text ({error}); give JSON lines or CSV"
+            f"metrics file begins with a line that cannot be read ({error}); give JSON lines or CSV"
         ) from error
     if not set(columns) & set(_STEP_COLUMNS):
         raise SourceError(
